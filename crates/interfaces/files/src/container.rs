@@ -1,22 +1,22 @@
 //! A file opened in place: read and written anywhere, like a file.
 //!
 //! Writes are gathered in memory, chunk by chunk, and go to the disk as *batches*: when [`Container::sync`] is called, when too many are gathered, and at
-//! the end. Chunks beyond the last committed end are written where they belong at once; those that replace others go through the journal
-//! (`journal.rs`). After a power cut the file is as after some batch, the last synced one or a later one.
+//! the end. A batch counts from when it is in the journal (`journal.rs`); then it is written where it belongs, and the file itself is synced every now and then. Many chunks beyond the last
+//! committed end are written where they belong at once. After a power cut the file is as after some batch, the last synced one or a later one.
 
 use crate::disk::{Access, Disk, Journals};
 use crate::error::{Damage, Error, Result};
 use crate::geometry::{Geometry, LENGTH_MAX, OVERHEAD};
 use crate::header::Header;
-use crate::journal::{self, Batch};
+use crate::journal::{self, Journal};
 use crate::kdf::FileKeys;
 use crate::nonce::NonceSource;
 use crate::sealer::{Place, Sealer};
 use bywash_client::Client;
-use core::ops::Range;
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+mod batch;
 mod recovery;
 mod stream;
 mod text;
@@ -25,6 +25,8 @@ use text::Text;
 
 /// Bytes of text gathered before a batch is written, where nothing else is asked for.
 pub const GATHERED_BYTES: usize = 8 << 20;
+/// Bytes of batches in the journal after which the file is synced, where nothing else is asked for.
+pub const JOURNALED_BYTES: u64 = 2 << 20;
 
 /// An encrypted file opened in place. Shared by threads: reads go side by side, writes one after the other.
 pub struct Container {
@@ -33,7 +35,18 @@ pub struct Container {
     sealer: Sealer,
     geometry: Geometry,
     gathered_max: usize,
+    journaled_max: u64,
     state: RwLock<State>,
+}
+
+/// What the file may lose in a power cut of what was written to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Unsynced {
+    Nothing,
+    /// What the journal has for good.
+    Journaled,
+    /// What is nowhere else.
+    Written,
 }
 
 struct State {
@@ -43,13 +56,8 @@ struct State {
     committed: Option<u64>,
     /// Texts of chunks that differ from the disk's, or are only in the journal.
     gathered: BTreeMap<u64, Text>,
-    journal: Option<Arc<dyn Disk>>,
-    /// Number of the journal's latest record.
-    record: u64,
-    /// Where that record's chunks are in the journal.
-    area: Range<u64>,
-    /// Whether the file has writes that no sync followed.
-    is_unsynced: bool,
+    journal: Option<Journal>,
+    unsynced: Unsynced,
     /// Whether it is new and was never synced: a power cut may leave any part of it, so it needs no journal.
     is_newborn: bool,
     /// Of a newborn file, how many chunks were written. They are not written again as long as it is one: the old and the new of a chunk would both be authentic there.
@@ -66,9 +74,7 @@ impl State {
             committed: Some(len),
             gathered: BTreeMap::new(),
             journal: None,
-            record: 0,
-            area: 0..0,
-            is_unsynced: false,
+            unsynced: Unsynced::Nothing,
             is_newborn: false,
             written: 0,
             poison: None,
@@ -115,7 +121,7 @@ impl Container {
         let len = header.geometry().text_len_of_file(disk.len()?)?;
         let sealer = Sealer::new(client, header.aead(), keys, Arc::new(NonceSource::new()));
         // Who finished it before may not have synced it.
-        let state = State { is_unsynced: true, ..State::at(len) };
+        let state = State { unsynced: Unsynced::Written, ..State::at(len) };
         let container = Self::new(header, sealer, disk, Some(journals), state);
         container.check_end()?;
         Ok(container)
@@ -130,7 +136,7 @@ impl Container {
         let sealer = Sealer::new(client, header.aead(), keys, Arc::new(NonceSource::new()));
         disk.lock(Access::Write)?;
         disk.write_at(header.bytes(), 0)?;
-        let state = State { committed: None, is_unsynced: true, is_newborn: true, ..State::at(0) };
+        let state = State { committed: None, unsynced: Unsynced::Written, is_newborn: true, ..State::at(0) };
         let container = Self::new(header, sealer, disk, Some(journals), state);
         container.write_state().gathered.insert(0, Text::default());
         Ok(container)
@@ -142,6 +148,12 @@ impl Container {
         self
     }
 
+    /// Says after how many bytes of batches in the journal the file is synced.
+    pub fn with_journaled_max(mut self, bytes: u64) -> Self {
+        self.journaled_max = bytes;
+        self
+    }
+
     /// Draws nonces from a source that it shares with other files, each of which has keys of its own. Before anything is written.
     pub fn with_nonces(mut self, nonces: Arc<NonceSource>) -> Self {
         self.sealer = self.sealer.with_nonces(nonces);
@@ -150,7 +162,7 @@ impl Container {
 
     fn new(header: &Header, sealer: Sealer, disk: Arc<dyn Disk>, journals: Option<Arc<dyn Journals>>, state: State) -> Self {
         let (geometry, state) = (header.geometry(), RwLock::new(state));
-        Self { disk, journals, sealer, geometry, gathered_max: GATHERED_BYTES, state }
+        Self { disk, journals, sealer, geometry, gathered_max: GATHERED_BYTES, journaled_max: JOURNALED_BYTES, state }
     }
 
     /// Only the last chunk says that the length is right.
@@ -289,8 +301,10 @@ impl Container {
     /// # Errors
     /// As [`sync`](Self::sync).
     pub fn settle(&self) -> Result<()> {
-        self.sync()?;
-        self.drop_journal(&mut self.write_state())
+        let mut state = self.writable()?;
+        self.make_durable(&mut state)?;
+        self.sync_disk(&mut state)?;
+        self.drop_journal(&mut state)
     }
 
     /// Writes what is gathered; that of a new file without a sync or a journal until [`sync`](Self::sync) was called once. A power cut may leave such a file incomplete: this
@@ -447,126 +461,5 @@ impl Container {
         // A write that is a multiple of the bound is committed in parts, as it would be by a disk.
         let most = if is_complete { chunks_max } else { 4 * chunks_max };
         if state.gathered.len() > most { self.commit(state) } else { Ok(()) }
-    }
-
-    /// Writes full chunks beyond the committed end, which no journal need hold: before the next record counts, nobody looks there.
-    fn write_appended(&self, state: &mut State) -> Result<()> {
-        let (first, last) = (self.first_free(state), self.geometry.last_chunk(state.len));
-        if first >= last || state.gathered.range(first..last).next().is_none() {
-            return Ok(());
-        }
-        if state.committed.is_some() {
-            self.ensure_journal(state)?;
-        }
-        self.write_gathered(state, first..last)
-    }
-
-    /// Writes the last chunk where it belongs.
-    fn write_last(&self, chunk: u64, text: &[u8]) -> Result<()> {
-        Self::with_stored(text.len(), |stored| {
-            self.sealer.seal_from(chunk, Place::Last, text, stored)?;
-            Ok(self.disk.write_at(stored, self.geometry.offset(chunk))?)
-        })
-    }
-
-    /// A journal whose record says how long the file is now: from here on what lies behind that can be told from what belongs to it.
-    fn ensure_journal(&self, state: &mut State) -> Result<()> {
-        if state.journal.is_some() {
-            return Ok(());
-        }
-        let Some(journals) = &self.journals else { return Err(Error::ReadOnly) };
-        // What was written before must be there before a record says so.
-        self.sync_disk(state)?;
-        let committed = state.committed.unwrap_or_default();
-        let journal = journals.create(&self.sealer.keys().salt)?;
-        state.record = 1;
-        state.area = journal::write(&*journal, self.sealer.keys(), state.record, committed, &Batch::new(), &(0..0))?;
-        Self::poisoned(state, journal.sync())?;
-        state.journal = Some(journal);
-        Ok(())
-    }
-
-    /// Makes what is gathered the file's content: a batch.
-    fn commit(&self, state: &mut State) -> Result<()> {
-        if state.gathered.is_empty() && Some(state.len) == state.committed {
-            return Ok(());
-        }
-        let new_last = self.geometry.last_chunk(state.len);
-        let Some(old_last) = state.committed.map(|len| self.geometry.last_chunk(len)) else { return self.complete(state, new_last) };
-        // What was the last chunk and is not, and the other way round, is sealed anew.
-        if old_last != new_last {
-            for chunk in [old_last.min(new_last), new_last] {
-                if !state.gathered.contains_key(&chunk) {
-                    let text = self.load(state, chunk)?;
-                    state.gathered.insert(chunk, text);
-                }
-            }
-        }
-        self.ensure_journal(state)?;
-        self.write_appended(state)?;
-        if new_last > old_last
-            && let Some(text) = state.gathered.get(&new_last)
-        {
-            self.write_last(new_last, text)?;
-            state.is_unsynced = true;
-        }
-        let mut batch = Batch::new();
-        for (&chunk, text) in state.gathered.range(..=old_last) {
-            let place = Place::last_if(chunk == new_last);
-            batch.push(chunk, text.len() + OVERHEAD, |stored| self.sealer.seal_from(chunk, place, text, stored))?;
-        }
-        // The record before this one is overwritten only when its chunks are in the file for good, and what was appended counts only when it is there.
-        self.sync_disk(state)?;
-        let Some(journal) = state.journal.clone() else { return Err(Error::ReadOnly) };
-        let area = journal::write(&*journal, self.sealer.keys(), state.record + 1, state.len, &batch, &state.area)?;
-        Self::poisoned(state, journal.sync())?;
-        (state.record, state.area) = (state.record + 1, area);
-        self.apply(state, &batch)
-    }
-
-    /// Writes the rest of a new file, of which no journal need know anything.
-    fn complete(&self, state: &mut State, last: u64) -> Result<()> {
-        self.write_appended(state)?;
-        let text = self.load(state, last)?;
-        self.write_last(last, &text)?;
-        state.is_unsynced = true;
-        state.written = state.written.max(last + 1);
-        self.end_at(state)
-    }
-
-    /// Writes a batch that the journal holds into the file.
-    fn apply(&self, state: &mut State, batch: &Batch) -> Result<()> {
-        state.is_unsynced = true;
-        for (chunk, stored) in batch.chunks() {
-            let written = self.disk.write_at(stored, self.geometry.offset(chunk));
-            Self::poisoned(state, written)?;
-        }
-        self.end_at(state)
-    }
-
-    /// Ends the file where its text ends; what was gathered is then in it.
-    fn end_at(&self, state: &mut State) -> Result<()> {
-        let file_len = self.geometry.file_len(state.len);
-        let cut = self.disk.len().and_then(|len| if len == file_len { Ok(()) } else { self.disk.set_len(file_len) });
-        Self::poisoned(state, cut)?;
-        state.gathered.clear();
-        state.committed = Some(state.len);
-        Ok(())
-    }
-
-    /// All that was written survives a power cut from here on.
-    fn make_durable(&self, state: &mut State) -> Result<()> {
-        self.commit(state)?;
-        self.sync_disk(state)?;
-        state.is_newborn = false;
-        Ok(())
-    }
-
-    fn sync_disk(&self, state: &mut State) -> Result<()> {
-        if state.is_unsynced {
-            Self::poisoned(state, self.disk.sync())?;
-            state.is_unsynced = false;
-        }
-        Ok(())
     }
 }

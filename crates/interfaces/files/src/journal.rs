@@ -1,15 +1,17 @@
 //! The journal: what makes a rewritten chunk old or new after a power cut, never torn.
 //!
-//! Two records of fixed length, A and B in turn, say how long the text is, and which chunks are to stand in the file; those, sealed exactly as they go there,
-//! follow in areas that do not overlap. A record counts if its MAC and that of its area are right; of two that count, the later. So while one is written the one before
-//! stays whole. FORMAT.md argues this step by step.
+//! Two records of fixed length, A and B in turn, say how long the text is, and in which area the chunks are that are to stand in the file, sealed exactly as they go there. A batch
+//! of chunks goes behind those of the batches before, and its record speaks of all of them, until the file was synced: then an area begins anew, in another place. A record counts if its MAC
+//! and that of its area are right; of two that count, the later. So while one is written the one before stays whole. FORMAT.md argues this step by step.
 
 use crate::disk::{Access, Disk, Journals};
 use crate::error::{Error, Result};
 use crate::geometry::{Geometry, OVERHEAD};
 use crate::header::Header;
-use crate::kdf::{FileKeys, KEY_BYTES, mac, mac_is};
+use crate::kdf::{FileKeys, KEY_BYTES, Mac, mac, mac_is};
 use core::ops::Range;
+use std::collections::BTreeMap;
+use std::io;
 use std::sync::Arc;
 
 const MAGIC: [u8; 8] = *b"\x89BYWJRN\n";
@@ -18,8 +20,12 @@ const RECORD_BYTES: usize = 5 * 8 + KEY_BYTES + KEY_BYTES;
 /// Where records A and B begin, and where areas may: each on a page of its own, so that writing one does not tear another.
 const RECORDS_AT: [u64; 2] = [0, 4096];
 const AREAS_AT: u64 = 8192;
-/// Areas begin at multiples of this.
+/// Areas, and batches in them, begin at multiples of this, so that writing one does not tear another.
 const PAGE_BYTES: u64 = 4096;
+/// Before an entry: the number of its chunk and its length.
+const HEAD_BYTES: usize = 16;
+/// In place of a chunk's number: what follows fills a page. No chunk has it.
+const FILLER: u64 = u64::MAX;
 
 /// A file's journal, if it has one that is no other's: not that of a copy which somebody has open, and none of which nobody could tell whose it is.
 pub(crate) fn of(header: &Header, journals: &dyn Journals, access: Access) -> Result<Option<Arc<dyn Disk>>> {
@@ -66,29 +72,94 @@ impl Batch {
         fill(&mut self.bytes[at..])
     }
 
+    /// Makes it end where a page does.
+    fn fill_page(&mut self) {
+        let page = PAGE_BYTES as usize;
+        if self.bytes.len().is_multiple_of(page) {
+            return;
+        }
+        let end = (self.bytes.len() + HEAD_BYTES).next_multiple_of(page);
+        let rest = end - self.bytes.len() - HEAD_BYTES;
+        self.bytes.extend_from_slice(&FILLER.to_le_bytes());
+        self.bytes.extend_from_slice(&(rest as u64).to_le_bytes());
+        self.bytes.resize(end, 0);
+    }
+
     /// Its chunks, as they go into the file.
     pub(crate) fn chunks(&self) -> impl Iterator<Item = (u64, &[u8])> {
         self.chunks.iter().map(|(chunk, range)| (*chunk, &self.bytes[range.clone()]))
     }
 }
 
-/// Writes a batch and the record for it, which counts from when the disk is synced. After an error it may be written again. `previous` is the area of the record
-/// before, which stays as it is; returned is the new one's.
-pub(crate) fn write(disk: &dyn Disk, keys: &FileKeys, number: u64, len: u64, batch: &Batch, previous: &Range<u64>) -> Result<Range<u64>> {
-    let size = batch.bytes.len() as u64;
-    let start = if AREAS_AT + size <= previous.start { AREAS_AT } else { previous.end.next_multiple_of(PAGE_BYTES).max(AREAS_AT) };
-    if size > 0 {
-        disk.write_at(&batch.bytes, start)?;
+/// A journal that is being written.
+pub(crate) struct Journal {
+    disk: Arc<dyn Disk>,
+    /// Number of the latest record.
+    number: u64,
+    /// Where that record's chunks are.
+    area: Range<u64>,
+    /// Of what is in the area.
+    mac: Mac,
+    /// Whether the file has for good what is in the area: the next batch begins another one.
+    is_settled: bool,
+}
+
+impl Journal {
+    /// Writes the first record on an empty disk, which says how long the text is now.
+    pub(crate) fn begin(disk: Arc<dyn Disk>, keys: &FileKeys, len: u64) -> Result<Self> {
+        let mut journal = Self { disk, number: 0, area: AREAS_AT..AREAS_AT, mac: area_mac(keys), is_settled: true };
+        journal.write(keys, len, &mut Batch::new())?;
+        Ok(journal)
     }
-    let mut record = Vec::with_capacity(RECORD_BYTES);
-    record.extend_from_slice(&MAGIC);
-    for value in [number, len, start, size] {
-        record.extend_from_slice(&value.to_le_bytes());
+
+    /// Whether a batch would make the area larger than that; a first batch may.
+    pub(crate) fn is_full(&self, batch: &Batch, most: u64) -> bool {
+        !self.is_settled && !self.area.is_empty() && self.area.end - self.area.start + batch.bytes.len() as u64 > most
     }
-    record.extend_from_slice(&mac(&keys.journal, &[b"chunks", &batch.bytes]));
-    record.extend_from_slice(&mac(&keys.journal, &[b"record", &record]));
-    disk.write_at(&record, RECORDS_AT[(number % 2) as usize])?;
-    Ok(start..start + size)
+
+    /// The file was synced since the last batch was written into it.
+    pub(crate) fn settle(&mut self) {
+        self.is_settled = true;
+    }
+
+    /// Writes a batch and the record for it and those before, which counts from when the journal is synced. After an error it may be written again.
+    pub(crate) fn write(&mut self, keys: &FileKeys, len: u64, batch: &mut Batch) -> Result<()> {
+        batch.fill_page();
+        let size = batch.bytes.len() as u64;
+        let (start, at, mut mac) = match self.is_settled {
+            // The area of the record before stays as it is.
+            true if AREAS_AT + size <= self.area.start => (AREAS_AT, AREAS_AT, area_mac(keys)),
+            true => (self.area.end, self.area.end, area_mac(keys)),
+            false => (self.area.start, self.area.end, self.mac.clone()),
+        };
+        if size > 0 {
+            self.disk.write_at(&batch.bytes, at)?;
+        }
+        mac.update(&batch.bytes);
+        let (number, area) = (self.number + 1, start..at + size);
+        let mut record = Vec::with_capacity(RECORD_BYTES);
+        record.extend_from_slice(&MAGIC);
+        for value in [number, len, area.start, area.end - area.start] {
+            record.extend_from_slice(&value.to_le_bytes());
+        }
+        record.extend_from_slice(&mac.value());
+        record.extend_from_slice(&self::mac(&keys.journal, &[b"record", &record]));
+        self.disk.write_at(&record, RECORDS_AT[(number % 2) as usize])?;
+        *self = Self { disk: self.disk.clone(), number, area, mac, is_settled: false };
+        Ok(())
+    }
+
+    /// Returns when the latest record counts.
+    pub(crate) fn sync(&self) -> io::Result<()> {
+        self.disk.sync()
+    }
+}
+
+/// The MAC of an area, of which nothing came yet.
+fn area_mac(keys: &FileKeys) -> Mac {
+    let mut mac = Mac::new(&keys.journal);
+    mac.update(b"chunks");
+    mac
 }
 
 /// What a journal says; nothing if it has no record yet, which is so before its first was synced.
@@ -144,19 +215,22 @@ fn word(record: &[u8], at: usize) -> u64 {
     record[at..at + 8].iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte))
 }
 
+/// The chunks of an area, of each the last; nothing if it contradicts itself or the length of the text.
 fn split(mut bytes: &[u8], len: u64, geometry: &Geometry) -> Option<Vec<(u64, Vec<u8>)>> {
-    let mut chunks = Vec::new();
+    let mut chunks = BTreeMap::new();
     while !bytes.is_empty() {
-        let (head, rest) = bytes.split_at_checked(16)?;
+        let (head, rest) = bytes.split_at_checked(HEAD_BYTES)?;
         let (chunk, stored_len) = (word(head, 0), usize::try_from(word(head, 8)).ok()?);
         let (stored, rest) = rest.split_at_checked(stored_len)?;
-        if chunk > geometry.last_chunk(len) || stored_len != OVERHEAD + geometry.text_len(chunk, len) {
-            return None;
+        if chunk != FILLER {
+            chunks.insert(chunk, stored);
         }
-        chunks.push((chunk, stored.to_vec()));
         bytes = rest;
     }
-    Some(chunks)
+    let is_right =
+        |chunk: u64, stored: &[u8]| chunk <= geometry.last_chunk(len) && stored.len() == OVERHEAD + geometry.text_len(chunk, len);
+    let chunks = chunks.into_iter().map(|(chunk, stored)| is_right(chunk, stored).then(|| (chunk, stored.to_vec())));
+    chunks.collect()
 }
 
 #[cfg(test)]
@@ -173,10 +247,79 @@ mod tests {
         assert_eq!(read(&*disk, &keys, &geometry).unwrap(), None);
         disk.set_len(4096 + RECORD_BYTES as u64).unwrap();
         assert_eq!(read(&*disk, &keys, &geometry).unwrap(), None);
-        write(&*disk, &keys, 1, 4000, &Batch::new(), &(0..0)).unwrap();
+        Journal::begin(disk.clone(), &keys, 4000).unwrap();
         assert_eq!(read(&*disk, &keys, &geometry).unwrap().unwrap().len, 4000);
         disk.write_at(&[7], 4096 + 20).unwrap();
         let error = read(&*disk, &keys, &geometry).unwrap_err().to_string();
         assert!(error.contains("no record is whole"), "{error}");
+    }
+
+    fn batch(chunks: &[(u64, usize, u8)]) -> Batch {
+        let mut batch = Batch::new();
+        for &(chunk, text_len, fill) in chunks {
+            let fill = |stored: &mut [u8]| {
+                stored.fill(fill);
+                Ok(())
+            };
+            batch.push(chunk, OVERHEAD + text_len, fill).unwrap();
+        }
+        batch
+    }
+
+    fn setting() -> (FileKeys, Geometry, Arc<dyn Disk>, Journal) {
+        let keys = FileKeys::new((&[1; KEY_BYTES]).into(), [2; KEY_BYTES]).unwrap();
+        let disk = World::new(b"").open("journal");
+        let journal = Journal::begin(disk.clone(), &keys, 5000).unwrap();
+        (keys, Geometry::new(144, 4096), disk, journal)
+    }
+
+    fn fills(recovered: &Recovered) -> Vec<(u64, usize, u8)> {
+        recovered.chunks.iter().map(|(chunk, stored)| (*chunk, stored.len() - OVERHEAD, stored[0])).collect()
+    }
+
+    #[test]
+    fn an_area_goes_on_on_a_page_of_its_own_and_of_each_chunk_the_last_counts() {
+        let (keys, geometry, disk, mut journal) = setting();
+        journal.write(&keys, 5000, &mut batch(&[(0, 4096, 3), (1, 904, 4)])).unwrap();
+        let first = journal.area.clone();
+        assert_eq!((first.start, first.end), (8192, 8192 + 2 * 4096));
+        let mut before = vec![0; 4096 * 2];
+        disk.read_at(&mut before, first.start).unwrap();
+        journal.write(&keys, 6000, &mut batch(&[(1, 1904, 5)])).unwrap();
+        assert_eq!(journal.area, first.start..first.end + 4096);
+        let mut after = before.clone();
+        disk.read_at(&mut after, first.start).unwrap();
+        assert!(before == after, "a record that counts speaks of it");
+        let recovered = read(&*disk, &keys, &geometry).unwrap().unwrap();
+        assert_eq!((recovered.number, recovered.len, fills(&recovered)), (3, 6000, vec![(0, 4096, 3), (1, 1904, 5)]));
+        // Without the record of the second, the first counts.
+        disk.write_at(&[0], RECORDS_AT[1]).unwrap();
+        let recovered = read(&*disk, &keys, &geometry).unwrap().unwrap();
+        assert_eq!((recovered.number, recovered.len, fills(&recovered)), (2, 5000, vec![(0, 4096, 3), (1, 904, 4)]));
+    }
+
+    #[test]
+    fn a_new_area_leaves_the_one_before_and_comes_back_to_the_beginning() {
+        let (keys, geometry, disk, mut journal) = setting();
+        let mut begun = Vec::new();
+        for fill in 1..=4 {
+            let before = journal.area.clone();
+            journal.settle();
+            journal.write(&keys, 5000, &mut batch(&[(1, 904, fill)])).unwrap();
+            assert!(journal.area.end <= before.start || journal.area.start >= before.end);
+            assert_eq!(fills(&read(&*disk, &keys, &geometry).unwrap().unwrap()), [(1, 904, fill)]);
+            begun.push(journal.area.start);
+        }
+        assert_eq!(begun, [8192, 12288, 8192, 12288]);
+    }
+
+    #[test]
+    fn an_area_that_contradicts_the_length_is_refused() {
+        for chunks in [&[(2, 904, 1)][..], &[(1, 903, 1)], &[(1, 904, 1), (1, 905, 2)], &[(0, 4095, 1)]] {
+            let (keys, geometry, disk, mut journal) = setting();
+            journal.write(&keys, 5000, &mut batch(chunks)).unwrap();
+            let error = read(&*disk, &keys, &geometry).unwrap_err().to_string();
+            assert!(error.contains("contradicts itself"), "{error}");
+        }
     }
 }

@@ -27,13 +27,32 @@ pub fn derive(salt: &[u8], key: &[u8], purpose: &[&[u8]], len: usize) -> Result<
     Ok(derived)
 }
 
+/// HMAC-SHA256 of what comes piece by piece.
+#[derive(Clone)]
+pub(crate) struct Mac(hmac::Context);
+
+impl Mac {
+    pub(crate) fn new(key: &[u8]) -> Self {
+        Self(hmac::Context::with_key(&hmac::Key::new(hmac::HMAC_SHA256, key)))
+    }
+
+    pub(crate) fn update(&mut self, part: &[u8]) {
+        self.0.update(part);
+    }
+
+    /// Of all that came; more may come.
+    pub(crate) fn value(&self) -> [u8; KEY_BYTES] {
+        let mut out = [0; KEY_BYTES];
+        out.copy_from_slice(self.0.clone().sign().as_ref());
+        out
+    }
+}
+
 /// HMAC-SHA256.
 pub(crate) fn mac(key: &[u8], parts: &[&[u8]]) -> [u8; KEY_BYTES] {
-    let mut context = hmac::Context::with_key(&hmac::Key::new(hmac::HMAC_SHA256, key));
-    parts.iter().for_each(|part| context.update(part));
-    let mut out = [0; KEY_BYTES];
-    out.copy_from_slice(context.sign().as_ref());
-    out
+    let mut mac = Mac::new(key);
+    parts.iter().for_each(|part| mac.update(part));
+    mac.value()
 }
 
 /// Whether that is the MAC, in time that does not depend on how much of it is right.

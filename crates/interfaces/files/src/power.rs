@@ -17,6 +17,7 @@ pub struct World(Mutex<Inner>);
 struct Inner {
     files: BTreeMap<String, File>,
     steps: u64,
+    syncs: u64,
     cut_at: Option<u64>,
     /// Bytes that must never be written.
     secret: Vec<u8>,
@@ -81,7 +82,7 @@ impl World {
     }
 
     fn of(files: BTreeMap<String, File>, secret: Vec<u8>) -> Self {
-        Self(Mutex::new(Inner { files, steps: 0, cut_at: None, secret, was_secret_written: false, room: None }))
+        Self(Mutex::new(Inner { files, steps: 0, syncs: 0, cut_at: None, secret, was_secret_written: false, room: None }))
     }
 
     /// Cuts the power at the step of that number, counted from now: that change is under way, later ones fail.
@@ -104,6 +105,11 @@ impl World {
     /// Steps since the last [`cut_at`](Self::cut_at), or from the beginning.
     pub fn steps(&self) -> u64 {
         self.lock().steps
+    }
+
+    /// Syncs that returned, from the beginning.
+    pub fn syncs(&self) -> u64 {
+        self.lock().syncs
     }
 
     /// Whether the secret was ever in one write, or in a file as it stood after one.
@@ -239,6 +245,7 @@ impl Disk for Handle {
         let mut inner = self.world.step()?;
         // A sync that the cut interrupts has not returned: nothing is certain yet.
         World::done(&inner)?;
+        inner.syncs += 1;
         let file = inner.files.get_mut(&self.name).ok_or_else(gone)?;
         (file.durable, file.pending) = (file.now.clone(), Vec::new());
         Ok(())

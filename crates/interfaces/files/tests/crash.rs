@@ -14,13 +14,18 @@ struct Setting {
     client: Client,
     header: Header,
     keys: FileKeys,
+    journaled_max: u64,
 }
 
 impl Setting {
     fn new() -> Self {
         let (keys, slots) = new_file(&[Lock::key_file(&[1; 32])]).unwrap();
         let header = Header::new(Aead::Aes256Gcm, CHUNK, slots, &keys).unwrap();
-        Self { client: Client::new(Config::default()), header, keys }
+        Self { client: Client::new(Config::default()), header, keys, journaled_max: 16 * CHUNK as u64 }
+    }
+
+    fn bounded(&self, container: Container) -> Container {
+        container.with_gathered_max(3 * CHUNK).with_journaled_max(self.journaled_max)
     }
 
     fn keys(&self) -> FileKeys {
@@ -28,11 +33,13 @@ impl Setting {
     }
 
     fn create(&self, world: &Arc<World>) -> bywash_files::Result<Container> {
-        Ok(Container::create(&self.client, &self.header, self.keys(), world.open("file"), world.journals())?.with_gathered_max(3 * CHUNK))
+        let container = Container::create(&self.client, &self.header, self.keys(), world.open("file"), world.journals())?;
+        Ok(self.bounded(container))
     }
 
     fn open_rw(&self, world: &Arc<World>) -> bywash_files::Result<Container> {
-        Ok(Container::open_rw(&self.client, &self.header, self.keys(), world.open("file"), world.journals())?.with_gathered_max(3 * CHUNK))
+        let container = Container::open_rw(&self.client, &self.header, self.keys(), world.open("file"), world.journals())?;
+        Ok(self.bounded(container))
     }
 
     fn text(&self, world: &Arc<World>) -> bywash_files::Result<Vec<u8>> {
@@ -67,6 +74,27 @@ fn steps(random: &mut fastrand::Rng) -> Vec<Step> {
         _ => Step::Reopen,
     };
     (0..14).map(|_| step(random)).collect()
+}
+
+/// As a database or a log writes: little, here and there and at the end, and a sync after each.
+fn commits(random: &mut fastrand::Rng) -> Vec<Step> {
+    let mut end = 10_000;
+    let mut steps = Vec::new();
+    for _ in 0..9 {
+        let (at, len) = match random.u32(..8) {
+            0..3 => (random.u64(..end), random.usize(1..200)),
+            3..6 => (end, random.usize(1..2 * CHUNK)),
+            6 => (end + random.u64(..CHUNK as u64), random.usize(1..CHUNK)),
+            _ => {
+                end = random.u64(..end);
+                steps.push(Step::Length(end));
+                continue;
+            }
+        };
+        end = end.max(at + len as u64);
+        steps.extend([Step::Write(at, len), Step::Sync]);
+    }
+    steps
 }
 
 fn block(len: usize, number: usize) -> Vec<u8> {
@@ -114,42 +142,78 @@ fn run(setting: &Setting, world: &Arc<World>, steps: &[Step], states: &mut Vec<V
     Ok(())
 }
 
-#[test]
-fn a_cut_at_every_step_leaves_the_file_old_or_new() {
-    let setting = Setting::new();
+/// Cuts a workload at every step, and looks at what is there afterwards. How many cuts that were, and after how many there was more than what was synced.
+fn cut_everywhere(setting: &Setting, steps: &[Step], what: &str) -> (usize, usize) {
+    let (mut points, mut newer) = (0, 0);
+    let start = World::new(SECRET);
+    let container = setting.create(&start).unwrap();
+    container.write_at(&block(10_000, 99), 0).unwrap();
+    container.close().unwrap();
+    for cut in 0.. {
+        let world = start.restart(0);
+        world.cut_at(cut);
+        let (mut states, mut synced) = (vec![block(10_000, 99)], 0);
+        let outcome = run(setting, &world, steps, &mut states, &mut synced);
+        assert!(!world.was_secret_written(), "{what}, cut {cut}: text on the disk");
+        if let Ok(()) = outcome {
+            assert!(&setting.text(&world).unwrap() == states.last().unwrap(), "{what}, uncut");
+            setting.assert_clean(&world, "uncut");
+            break;
+        }
+        assert!(world.is_off(), "{what}, cut {cut}: {outcome:?}");
+        for chance in 0..3 {
+            let what = format!("{what}, cut {cut}, chance {chance}, {steps:?}");
+            let after = world.restart(chance);
+            // Readers see what recovery will make of it.
+            let text = setting.text(&after).unwrap_or_else(|error| panic!("{what}: {error}"));
+            let state = states[synced..].iter().position(|state| *state == text);
+            newer += usize::from(state.unwrap_or_else(|| panic!("{what}: a text that never was; {synced} are synced")) > 0);
+            recover_with_cuts(setting, &after, &text, &what);
+            points += 1;
+        }
+    }
+    (points, newer)
+}
+
+fn cut_workloads(workload: impl Fn(&mut fastrand::Rng) -> Vec<Step>) {
+    let mut setting = Setting::new();
     let (mut points, mut newer) = (0, 0);
     for seed in 0..12 {
-        let steps = steps(&mut fastrand::Rng::with_seed(seed));
-        let start = World::new(SECRET);
-        let container = setting.create(&start).unwrap();
-        container.write_at(&block(10_000, 99), 0).unwrap();
-        container.close().unwrap();
-        for cut in 0.. {
-            let world = start.restart(0);
-            world.cut_at(cut);
-            let (mut states, mut synced) = (vec![block(10_000, 99)], 0);
-            let outcome = run(&setting, &world, &steps, &mut states, &mut synced);
-            assert!(!world.was_secret_written(), "seed {seed}, cut {cut}: text on the disk");
-            if let Ok(()) = outcome {
-                assert!(&setting.text(&world).unwrap() == states.last().unwrap(), "seed {seed}, uncut");
-                setting.assert_clean(&world, "uncut");
-                break;
-            }
-            assert!(world.is_off(), "seed {seed}, cut {cut}: {outcome:?}");
-            for chance in 0..3 {
-                let what = format!("seed {seed}, cut {cut}, chance {chance}, {steps:?}");
-                let after = world.restart(chance);
-                // Readers see what recovery will make of it.
-                let text = setting.text(&after).unwrap_or_else(|error| panic!("{what}: {error}"));
-                let state = states[synced..].iter().position(|state| *state == text);
-                newer += usize::from(state.unwrap_or_else(|| panic!("{what}: a text that never was; {synced} are synced")) > 0);
-                recover_with_cuts(&setting, &after, &text, &what);
-                points += 1;
-            }
-        }
+        setting.journaled_max = [16, 32, 64][seed as usize % 3] * CHUNK as u64;
+        let more = cut_everywhere(&setting, &workload(&mut fastrand::Rng::with_seed(seed)), &format!("seed {seed}"));
+        (points, newer) = (points + more.0, newer + more.1);
     }
     assert!(points >= 1000 && newer > 100, "{points} points, of which {newer} kept unsynced writes");
     eprintln!("{points} power cuts, after {newer} of which more than what was synced was there");
+}
+
+#[test]
+fn a_cut_at_every_step_leaves_the_file_old_or_new() {
+    cut_workloads(steps);
+}
+
+#[test]
+fn a_cut_at_every_step_of_many_commits_leaves_the_file_old_or_new() {
+    cut_workloads(commits);
+}
+
+/// After the first a commit waits for one sync, of the journal, as long as that has room.
+#[test]
+fn a_commit_is_one_sync() {
+    let setting = Setting { journaled_max: container::JOURNALED_BYTES, ..Setting::new() };
+    let world = World::new(SECRET);
+    let container = setting.create(&world).unwrap();
+    container.write_at(&block(10 * CHUNK, 1), 0).unwrap();
+    container.close().unwrap();
+    let container = setting.open_rw(&world).unwrap();
+    let commit = |number: usize| {
+        container.write_at(&block(100, number), [5 * CHUNK, 10 * CHUNK + 1000 * number][number % 2] as u64).unwrap();
+        container.sync().unwrap();
+    };
+    commit(0);
+    let before = world.syncs();
+    (1..=50).for_each(commit);
+    assert_eq!(world.syncs() - before, 50);
 }
 
 /// Recovery itself is cut at every step.
@@ -256,9 +320,18 @@ fn a_full_disk_is_said_and_costs_nothing_that_was_synced() {
         drop(container);
         setting.assert_clean(&after, "full");
     }
+    // What is written in place finds room as long as that of the batches before is enough.
+    world.limit_room(Some(45_000));
+    for number in 0..20 {
+        container.set_len(20_000).unwrap();
+        container.write_at(&block(5000, number), 3000).unwrap();
+        container.sync().unwrap();
+    }
     // With room again, the very same container goes on.
     world.limit_room(None);
     container.write_at(&block(60_000, 2), 20_000).unwrap();
     container.sync().unwrap();
-    assert!(setting.text(&world).unwrap() == [block(20_000, 1), block(60_000, 2)].concat());
+    let mut text = [block(20_000, 1), block(60_000, 2)].concat();
+    text[3000..8000].copy_from_slice(&block(5000, 19));
+    assert!(setting.text(&world).unwrap() == text);
 }

@@ -1,6 +1,6 @@
 //! Long runs of chunks: sealed one after the other into one buffer, and written, or read, with one call.
 
-use super::{Container, State};
+use super::{Container, State, Unsynced};
 use crate::error::{Damage, Error, Result};
 use crate::geometry::OVERHEAD;
 use crate::sealer::Place;
@@ -57,7 +57,7 @@ impl Container {
                 return Err(error);
             }
             let end = first + count as u64;
-            state.is_unsynced = true;
+            state.unsynced = Unsynced::Written;
             state.written = state.written.max(end);
             (first..end).for_each(|chunk| drop(state.gathered.remove(&chunk)));
         }
@@ -92,7 +92,7 @@ impl Container {
                 return Err(error);
             }
             (run..end).for_each(|chunk| drop(state.gathered.remove(&chunk)));
-            state.is_unsynced = true;
+            state.unsynced = Unsynced::Written;
             state.written = state.written.max(end);
             state.len = state.len.max(self.geometry.text_offset(end));
         }
