@@ -99,11 +99,11 @@ impl Container {
             None => header.geometry().text_len_of_file(disk.len()?)?,
         };
         let container = Self::new(header, sealer, disk, None, State::at(len));
-        for (chunk, stored) in recovered.into_iter().flat_map(|recovered| recovered.chunks) {
+        for (chunk, stored) in recovered.iter().flat_map(journal::Recovered::chunks) {
             let mut text = Text::default();
             text.resize(stored.len() - OVERHEAD);
             let place = Place::last_if(chunk == container.geometry.last_chunk(len));
-            if !container.sealer.open_into(chunk, place, &stored, text.bytes())? {
+            if !container.sealer.open_into(chunk, place, stored, text.bytes())? {
                 return Err(Error::DamagedHeader { what: "its journal is authentic and a chunk in it is not" });
             }
             container.write_state().gathered.insert(chunk, text);
@@ -303,6 +303,7 @@ impl Container {
     pub fn settle(&self) -> Result<()> {
         let mut state = self.writable()?;
         self.make_durable(&mut state)?;
+        self.cut_tail(&mut state)?;
         self.sync_disk(&mut state)?;
         self.drop_journal(&mut state)
     }
@@ -342,6 +343,11 @@ impl Container {
             state.committed = None;
         }
         Ok(())
+    }
+
+    /// Whether there is a journal beside the file, which it may need.
+    pub fn has_journal(&self) -> bool {
+        self.read_state().journal.is_some()
     }
 
     fn drop_journal(&self, state: &mut State) -> Result<()> {

@@ -44,11 +44,31 @@ pub(crate) fn of(header: &Header, journals: &dyn Journals, access: Access) -> Re
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Recovered {
     /// Number of the record.
-    pub(crate) number: u64,
+    number: u64,
     /// Length of the text.
     pub(crate) len: u64,
-    /// Chunks as they are to stand in the file.
-    pub(crate) chunks: Vec<(u64, Vec<u8>)>,
+    record: [u8; RECORD_BYTES],
+    start: u64,
+    area: Vec<u8>,
+    /// Where in the area the chunks are.
+    chunks: Vec<(u64, Range<usize>)>,
+}
+
+impl Recovered {
+    /// Its chunks, as they are to stand in the file.
+    pub(crate) fn chunks(&self) -> impl Iterator<Item = (u64, &[u8])> {
+        self.chunks.iter().map(|(chunk, range)| (*chunk, &self.area[range.clone()]))
+    }
+
+    /// Returns when the journal says so after a power cut too. What was read may be in memory alone, if its writer died and the machine did not; and where a sync has failed another does not write what
+    /// that one did not: all of it is written once more.
+    pub(crate) fn make_durable(&self, disk: &dyn Disk) -> io::Result<()> {
+        if !self.area.is_empty() {
+            disk.write_at(&self.area, self.start)?;
+        }
+        disk.write_at(&self.record, record_at(self.number))?;
+        disk.sync()
+    }
 }
 
 /// A batch of sealed chunks on its way into the journal.
@@ -99,15 +119,18 @@ pub(crate) struct Journal {
     /// Where that record's chunks are.
     area: Range<u64>,
     /// Of what is in the area.
-    mac: Mac,
+    mac: Box<Mac>,
     /// Whether the file has for good what is in the area: the next batch begins another one.
     is_settled: bool,
+    /// Whether a record may be there whose writing failed.
+    is_uncertain: bool,
 }
 
 impl Journal {
     /// Writes the first record on an empty disk, which says how long the text is now.
     pub(crate) fn begin(disk: Arc<dyn Disk>, keys: &FileKeys, len: u64) -> Result<Self> {
-        let mut journal = Self { disk, number: 0, area: AREAS_AT..AREAS_AT, mac: area_mac(keys), is_settled: true };
+        let area = AREAS_AT..AREAS_AT;
+        let mut journal = Self { disk, number: 0, area, mac: area_mac(keys), is_settled: true, is_uncertain: false };
         journal.write(keys, len, &mut Batch::new())?;
         Ok(journal)
     }
@@ -115,6 +138,16 @@ impl Journal {
     /// Whether a batch would make the area larger than that; a first batch may.
     pub(crate) fn is_full(&self, batch: &Batch, most: u64) -> bool {
         !self.is_settled && !self.area.is_empty() && self.area.end - self.area.start + batch.bytes.len() as u64 > most
+    }
+
+    /// Whether the latest record speaks of no chunk.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.area.is_empty()
+    }
+
+    /// Whether a record may be there whose writing failed: nothing may be changed that it could speak of.
+    pub(crate) fn is_uncertain(&self) -> bool {
+        self.is_uncertain
     }
 
     /// The file was synced since the last batch was written into it.
@@ -144,8 +177,11 @@ impl Journal {
         }
         record.extend_from_slice(&mac.value());
         record.extend_from_slice(&self::mac(&keys.journal, &[b"record", &record]));
-        self.disk.write_at(&record, RECORDS_AT[(number % 2) as usize])?;
-        *self = Self { disk: self.disk.clone(), number, area, mac, is_settled: false };
+        // One that finds no room is not there.
+        let written = self.disk.write_at(&record, record_at(number));
+        self.is_uncertain = written.as_ref().is_err_and(|error| !is_full(error));
+        written?;
+        (self.number, self.area, self.mac, self.is_settled) = (number, area, mac, false);
         Ok(())
     }
 
@@ -155,9 +191,19 @@ impl Journal {
     }
 }
 
+/// Whether there was no room.
+pub(crate) fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}
+
+/// Where the record of that number is.
+fn record_at(number: u64) -> u64 {
+    RECORDS_AT[(number % 2) as usize]
+}
+
 /// The MAC of an area, of which nothing came yet.
-fn area_mac(keys: &FileKeys) -> Mac {
-    let mut mac = Mac::new(&keys.journal);
+fn area_mac(keys: &FileKeys) -> Box<Mac> {
+    let mut mac = Box::new(Mac::new(&keys.journal));
     mac.update(b"chunks");
     mac
 }
@@ -187,7 +233,7 @@ pub(crate) fn read(disk: &dyn Disk, keys: &FileKeys, geometry: &Geometry) -> Res
         if is_whole && mac_is(&keys.journal, &[b"chunks", &bytes], &record[40..40 + KEY_BYTES]) {
             let chunks =
                 split(&bytes, len, geometry).ok_or(Error::DamagedHeader { what: "its journal is authentic and contradicts itself" })?;
-            latest = Some(Recovered { number, len, chunks });
+            latest = Some(Recovered { number, len, record, start, area: bytes, chunks });
         }
     }
     if latest.is_none() && !is_unused(disk)? {
@@ -215,22 +261,22 @@ fn word(record: &[u8], at: usize) -> u64 {
     record[at..at + 8].iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte))
 }
 
-/// The chunks of an area, of each the last; nothing if it contradicts itself or the length of the text.
-fn split(mut bytes: &[u8], len: u64, geometry: &Geometry) -> Option<Vec<(u64, Vec<u8>)>> {
-    let mut chunks = BTreeMap::new();
-    while !bytes.is_empty() {
-        let (head, rest) = bytes.split_at_checked(HEAD_BYTES)?;
+/// Where in an area its chunks are, of each the last; nothing if it contradicts itself or the length of the text.
+fn split(area: &[u8], len: u64, geometry: &Geometry) -> Option<Vec<(u64, Range<usize>)>> {
+    let (mut chunks, mut at) = (BTreeMap::new(), 0);
+    while at < area.len() {
+        let (head, rest) = area[at..].split_at_checked(HEAD_BYTES)?;
         let (chunk, stored_len) = (word(head, 0), usize::try_from(word(head, 8)).ok()?);
-        let (stored, rest) = rest.split_at_checked(stored_len)?;
+        rest.get(..stored_len)?;
+        at += HEAD_BYTES + stored_len;
         if chunk != FILLER {
-            chunks.insert(chunk, stored);
+            chunks.insert(chunk, at - stored_len..at);
         }
-        bytes = rest;
     }
-    let is_right =
-        |chunk: u64, stored: &[u8]| chunk <= geometry.last_chunk(len) && stored.len() == OVERHEAD + geometry.text_len(chunk, len);
-    let chunks = chunks.into_iter().map(|(chunk, stored)| is_right(chunk, stored).then(|| (chunk, stored.to_vec())));
-    chunks.collect()
+    let is_right = |chunk: &u64, stored: &Range<usize>| {
+        *chunk <= geometry.last_chunk(len) && stored.len() == OVERHEAD + geometry.text_len(*chunk, len)
+    };
+    chunks.iter().all(|(chunk, stored)| is_right(chunk, stored)).then(|| chunks.into_iter().collect())
 }
 
 #[cfg(test)]
@@ -274,7 +320,7 @@ mod tests {
     }
 
     fn fills(recovered: &Recovered) -> Vec<(u64, usize, u8)> {
-        recovered.chunks.iter().map(|(chunk, stored)| (*chunk, stored.len() - OVERHEAD, stored[0])).collect()
+        recovered.chunks().map(|(chunk, stored)| (chunk, stored.len() - OVERHEAD, stored[0])).collect()
     }
 
     #[test]

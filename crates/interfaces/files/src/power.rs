@@ -19,6 +19,8 @@ struct Inner {
     steps: u64,
     syncs: u64,
     cut_at: Option<u64>,
+    /// The step that fails, with others after it that do not.
+    fail_at: Option<u64>,
     /// Bytes that must never be written.
     secret: Vec<u8>,
     was_secret_written: bool,
@@ -82,13 +84,25 @@ impl World {
     }
 
     fn of(files: BTreeMap<String, File>, secret: Vec<u8>) -> Self {
-        Self(Mutex::new(Inner { files, steps: 0, syncs: 0, cut_at: None, secret, was_secret_written: false, room: None }))
+        Self(Mutex::new(Inner { files, steps: 0, syncs: 0, cut_at: None, fail_at: None, secret, was_secret_written: false, room: None }))
     }
 
     /// Cuts the power at the step of that number, counted from now: that change is under way, later ones fail.
     pub fn cut_at(&self, step: u64) {
         let mut inner = self.lock();
-        (inner.steps, inner.cut_at) = (0, Some(step));
+        (inner.steps, inner.cut_at, inner.fail_at) = (0, Some(step), None);
+    }
+
+    /// Lets the step of that number fail, counted from now. Of a write the first half is there then, in whole sectors; of a sync nobody knows what is on the disk, and the next one does not write it, as on Linux.
+    pub fn fail_at(&self, step: u64) {
+        let mut inner = self.lock();
+        (inner.steps, inner.fail_at) = (0, Some(step));
+    }
+
+    /// Whether the step that was to fail has.
+    pub fn has_failed(&self) -> bool {
+        let inner = self.lock();
+        inner.fail_at.is_some_and(|at| inner.steps > at)
     }
 
     /// Limits the room for all files together; writes beyond it fail as on a full disk.
@@ -169,6 +183,11 @@ impl World {
         }
     }
 
+    /// Whether the step just begun is the one that fails.
+    fn fails(inner: &Inner) -> bool {
+        inner.fail_at.is_some_and(|at| inner.steps == at + 1)
+    }
+
     /// Says whether the step just done was the last.
     fn done(inner: &Inner) -> io::Result<()> {
         if inner.cut_at.is_some_and(|at| inner.steps > at) { Err(off()) } else { Ok(()) }
@@ -177,6 +196,10 @@ impl World {
 
 fn off() -> io::Error {
     io::Error::other("the power is off")
+}
+
+fn failed() -> io::Error {
+    io::Error::other("the disk has failed")
 }
 
 fn gone() -> io::Error {
@@ -189,8 +212,17 @@ struct Handle {
 }
 
 impl Handle {
-    fn change(&self, change: Change) -> io::Result<()> {
+    fn change(&self, mut change: Change) -> io::Result<()> {
         let mut inner = self.world.step()?;
+        let fails = World::fails(&inner);
+        match &mut change {
+            Change::Write { offset, bytes } if fails => {
+                let end = (*offset + bytes.len() / 2) / SECTOR_BYTES * SECTOR_BYTES;
+                bytes.truncate(end.saturating_sub(*offset));
+            }
+            Change::Length(_) if fails => return Err(failed()),
+            _ => {}
+        }
         let used: usize = inner.files.values().filter_map(|file| file.now.as_ref()).map(Vec::len).sum();
         let file = inner.files.get_mut(&self.name).ok_or_else(gone)?;
         let now = file.now.as_mut().ok_or_else(gone)?;
@@ -211,7 +243,7 @@ impl Handle {
             let is_there = !secret.is_empty() && bytes.windows(secret.len()).any(|window| window == secret);
             inner.was_secret_written |= is_there;
         }
-        World::done(&inner)
+        if fails { Err(failed()) } else { World::done(&inner) }
     }
 }
 
@@ -246,9 +278,13 @@ impl Disk for Handle {
         // A sync that the cut interrupts has not returned: nothing is certain yet.
         World::done(&inner)?;
         inner.syncs += 1;
+        let fails = World::fails(&inner);
+        let mut random = Random(inner.steps | 1);
         let file = inner.files.get_mut(&self.name).ok_or_else(gone)?;
-        (file.durable, file.pending) = (file.now.clone(), Vec::new());
-        Ok(())
+        let pending = core::mem::take(&mut file.pending);
+        let durable = file.durable.get_or_insert_default();
+        pending.iter().for_each(|change| change.apply(durable, || !fails || random.next().is_multiple_of(2)));
+        if fails { Err(failed()) } else { Ok(()) }
     }
 }
 

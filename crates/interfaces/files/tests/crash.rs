@@ -197,6 +197,124 @@ fn a_cut_at_every_step_of_many_commits_leaves_the_file_old_or_new() {
     cut_workloads(commits);
 }
 
+/// A workload in which a write or a sync fails, each in turn; whoever ran it dies then, or closes the file.
+fn fail_everywhere(setting: &Setting, steps: &[Step], what: &str) -> usize {
+    let start = World::new(SECRET);
+    let container = setting.create(&start).unwrap();
+    container.write_at(&block(10_000, 99), 0).unwrap();
+    container.close().unwrap();
+    for fail in 0.. {
+        let what = format!("{what}, failure {fail}, {steps:?}");
+        let world = start.restart(0);
+        world.fail_at(fail);
+        let (mut states, mut synced) = (vec![block(10_000, 99)], 0);
+        let outcome = run(setting, &world, steps, &mut states, &mut synced);
+        if !world.has_failed() {
+            return fail as usize;
+        }
+        if outcome.is_ok() {
+            // Such as that of the removal of a journal.
+            synced = states.len() - 1;
+        }
+        let is_there = |world: &Arc<World>, when: &str| {
+            let text = setting.text(world).unwrap_or_else(|error| panic!("{what}, {when}: {error}"));
+            assert!(states[synced..].contains(&text), "{what}, {when}: a text that never was; {synced} are synced");
+        };
+        is_there(&world, "in the same machine");
+        for chance in 0..3 {
+            is_there(&world.restart(chance), "after a power cut");
+        }
+        // It is recovered in the same machine, whose memory may know more than the disk, until the power goes; or after that.
+        for cut in 0.. {
+            world.cut_at(cut);
+            let is_done = setting.open_rw(&world).is_ok();
+            for chance in 0..3 {
+                is_there(&world.restart(chance), "after a power cut during or after recovery");
+            }
+            if is_done {
+                break;
+            }
+            // What it has done by then is done.
+            world.cut_at(u64::MAX - 1);
+        }
+    }
+    unreachable!("it does not end")
+}
+
+#[test]
+fn a_failure_at_every_step_leaves_the_file_old_or_new() {
+    let mut setting = Setting::new();
+    let mut points = 0;
+    for seed in 0..12 {
+        setting.journaled_max = [16, 32, 64][seed as usize % 3] * CHUNK as u64;
+        let random = &mut fastrand::Rng::with_seed(seed);
+        let steps = if seed % 2 == 0 { steps(random) } else { commits(random) };
+        points += fail_everywhere(&setting, &steps, &format!("seed {seed}"));
+    }
+    assert!(points > 500, "{points}");
+}
+
+/// What fails at the end of a file leaves nothing behind it when it is closed.
+#[test]
+fn a_file_that_is_closed_after_a_failed_write_is_whole() {
+    let setting = Setting::new();
+    for (fail, again) in (0..10).flat_map(|fail| [(fail, false), (fail, true)]) {
+        let world = World::new(SECRET);
+        let container = setting.create(&world).unwrap();
+        container.write_at(&block(8 * CHUNK, 1), 0).unwrap();
+        container.sync().unwrap();
+        container.write_at(b"so that there is a journal", 0).unwrap();
+        container.sync().unwrap();
+        if again {
+            container.write_at(&block(5 * CHUNK, 2), 8 * CHUNK as u64).unwrap();
+        }
+        world.fail_at(fail);
+        let _ = container.write_at(&block(5 * CHUNK, 3), 8 * CHUNK as u64);
+        let mut text = vec![0; container.len() as usize];
+        container.read_at(&mut text, 0).unwrap_or_else(|error| panic!("failure {fail}, {again}: {error}"));
+        let is_closed = container.close().is_ok();
+        let text = setting.text(&world).unwrap_or_else(|error| panic!("failure {fail}: {error}"));
+        assert!(text.len() >= 8 * CHUNK);
+        if is_closed {
+            setting.assert_clean(&world, "closed");
+            drop(setting.open_rw(&world).unwrap());
+        }
+    }
+}
+
+/// However much room is left, what finds none says so, and goes on where there is room.
+#[test]
+fn a_file_that_found_no_room_goes_on_when_there_is_some() {
+    let setting = Setting { journaled_max: 40_000, ..Setting::new() };
+    let mut refused = 0;
+    for room in (30_000..130_000).step_by(1000) {
+        let world = World::new(SECRET);
+        let container = setting.create(&world).unwrap();
+        container.write_at(&block(20_000, 1), 0).unwrap();
+        container.sync().unwrap();
+        world.limit_room(Some(room));
+        let mut text = block(20_000, 1);
+        for number in 0..12 {
+            let (at, block) = ([3000, text.len()][number % 2], block(2000, number));
+            text.resize(text.len().max(at + block.len()), 0);
+            text[at..at + block.len()].copy_from_slice(&block);
+            if container.write_at(&block, at as u64).and_then(|()| container.sync()).is_err() {
+                refused += 1;
+                world.limit_room(None);
+                container
+                    .write_at(&block, at as u64)
+                    .and_then(|()| container.sync())
+                    .unwrap_or_else(|error| panic!("room {room}: {error}"));
+                world.limit_room(Some(room));
+            }
+        }
+        world.limit_room(None);
+        container.close().unwrap();
+        assert!(setting.text(&world).unwrap() == text, "room {room}");
+    }
+    assert!(refused > 50, "{refused}");
+}
+
 /// After the first a commit waits for one sync, of the journal, as long as that has room.
 #[test]
 fn a_commit_is_one_sync() {
@@ -304,7 +422,12 @@ fn a_new_file_that_was_cut_is_complete_or_refused() {
 
 #[test]
 fn a_full_disk_is_said_and_costs_nothing_that_was_synced() {
-    let setting = Setting::new();
+    for journaled_max in [4, 16] {
+        fill_the_disk(&Setting { journaled_max: journaled_max * CHUNK as u64, ..Setting::new() });
+    }
+}
+
+fn fill_the_disk(setting: &Setting) {
     let world = World::new(SECRET);
     let container = setting.create(&world).unwrap();
     container.write_at(&block(20_000, 1), 0).unwrap();

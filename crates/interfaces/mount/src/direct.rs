@@ -429,6 +429,7 @@ impl OpenText {
     /// # Errors
     /// `ENOSPC` for one; the operating system's.
     pub fn flush(&self) -> io::Result<()> {
+        let _cutting = self.cutting.read().unwrap_or_else(PoisonError::into_inner);
         self.tree.flush(&self.node)
     }
 
@@ -437,6 +438,7 @@ impl OpenText {
     /// # Errors
     /// The operating system's.
     pub fn sync(&self) -> io::Result<()> {
+        let _cutting = self.cutting.read().unwrap_or_else(PoisonError::into_inner);
         self.tree.sync(&self.node)
     }
 }

@@ -163,6 +163,11 @@ pub trait Format: Send + Sync + 'static {
         Ok(())
     }
 
+    /// Whether a crash left journals that change the lengths of texts, and stay: nothing is recovered for who only reads.
+    fn lengths_need_journals(&self) -> bool {
+        false
+    }
+
     /// Whether a file that is cut to nothing is [made anew](Self::create), instead of being cut.
     fn is_cut_by_birth(&self) -> bool {
         false

@@ -55,6 +55,7 @@ pub struct Native {
     damage: Option<String>,
     /// What became of the epoch in which files are born.
     epoch: Mutex<EpochState>,
+    gone: Arc<Mutex<Gone>>,
     /// Of all files: each has keys of its own.
     nonces: Arc<NonceSource>,
 }
@@ -123,6 +124,7 @@ impl Native {
             left,
             damage,
             epoch: Mutex::new(EpochState::None),
+            gone: Arc::default(),
             nonces: Arc::new(NonceSource::new()),
         })
     }
@@ -163,6 +165,21 @@ impl Native {
             _ => births::clear(file)?,
         }
         Ok(())
+    }
+
+    /// Removes the journals of files that were gone when the turn began, or with `all` that are gone now. One that stays does no harm but to take room: no file has its salt any more.
+    fn remove_gone(&self, all: bool) {
+        let mut gone = self.gone.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut salts = core::mem::take(&mut gone.going);
+        if all {
+            salts.append(&mut gone.salts);
+        }
+        drop(gone);
+        for salt in salts {
+            if let Err(error) = self.journals.remove(&salt) {
+                tracing::warn!("the journal of a file that is gone cannot be removed: {error}");
+            }
+        }
     }
 
     /// Whether a crash interrupted the making of a file, so that recovery would make it empty.
@@ -308,6 +325,10 @@ impl Format for Native {
         self.names.as_ref().map_or_else(|| Ok(lower.to_vec()), |keys| keys.open_attribute(lower_name, lower))
     }
 
+    fn lengths_need_journals(&self) -> bool {
+        self.has_journals && self.births.is_none()
+    }
+
     fn text_len(&self, lower_len: u64) -> io::Result<u64> {
         self.geometry.text_len_of_file(lower_len).map_err(plain)
     }
@@ -347,11 +368,14 @@ impl Format for Native {
     fn begin_turn(&self) -> io::Result<bool> {
         let mut epoch = self.epoch.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(births) = &self.births else { return Ok(false) };
+        let mut gone = self.gone.lock().unwrap_or_else(PoisonError::into_inner);
+        let gone = &mut *gone;
+        gone.going.append(&mut gone.salts);
         match *epoch {
             // The turn before was not ended. What was born since waits for the next.
             EpochState::Used | EpochState::Unused if births.is_behind() => return Ok(true),
             EpochState::Used => {}
-            _ => return Ok(false),
+            _ => return Ok(!gone.going.is_empty()),
         }
         births.begin().map_err(plain)?;
         *epoch = EpochState::Unused;
@@ -359,12 +383,13 @@ impl Format for Native {
     }
 
     fn end_turn(&self, is_last: bool) -> io::Result<()> {
+        self.remove_gone(is_last);
         match &self.births {
             Some(births) if is_last && births.is_unsettled() => {
                 *self.epoch.lock().unwrap_or_else(PoisonError::into_inner) = EpochState::None;
                 births.end().map_err(plain)
             }
-            Some(births) if !is_last => births.settle().map_err(plain),
+            Some(births) if !is_last && births.is_behind() => births.settle().map_err(plain),
             _ => Ok(()),
         }
     }
@@ -402,7 +427,7 @@ impl Format for Native {
             let (header, keys) = self.new_header()?;
             let salt = *header.salt();
             let container = Container::create(&self.client, &header, keys, Arc::new(Unlocked(file)), self.journals.clone())?;
-            Ok(Arc::new(Text { container: container.with_nonces(self.nonces.clone()), salt, journals: self.journals.clone() }))
+            Ok(Arc::new(Text { container: container.with_nonces(self.nonces.clone()), salt, gone: self.gone.clone() }))
         };
         make().map(|text| text as Arc<dyn Content>).map_err(plain)
     }
@@ -415,11 +440,7 @@ impl Format for Native {
                 Access::Read => Container::open(&self.client, &header, keys, disk, &*self.journals)?,
                 Access::Write => Container::open_rw(&self.client, &header, keys, disk, self.journals.clone())?,
             };
-            Ok(Arc::new(Text {
-                container: container.with_nonces(self.nonces.clone()),
-                salt: *header.salt(),
-                journals: self.journals.clone(),
-            }))
+            Ok(Arc::new(Text { container: container.with_nonces(self.nonces.clone()), salt: *header.salt(), gone: self.gone.clone() }))
         };
         open().map(|text| text as Arc<dyn Content>).map_err(plain)
     }
@@ -450,11 +471,19 @@ impl Disk for Unlocked {
     }
 }
 
+/// Journals of files that are gone. They are removed once that is so after a power cut too: a file may come back, and what was written to it is for certain in its journal alone.
+#[derive(Default)]
+struct Gone {
+    salts: Vec<[u8; 32]>,
+    /// Those that were there when a turn began, at whose end they go.
+    going: Vec<[u8; 32]>,
+}
+
 /// A container, and how to forget its journal.
 struct Text {
     container: Container,
     salt: [u8; 32],
-    journals: Arc<FolderJournals>,
+    gone: Arc<Mutex<Gone>>,
 }
 
 impl Content for Text {
@@ -494,9 +523,8 @@ impl Content for Text {
     }
 
     fn discard(&self) {
-        // One that stays does no harm but to take room: no file has its salt any more.
-        if let Err(error) = self.journals.remove(&self.salt) {
-            tracing::warn!("the journal of a file that is gone cannot be removed: {error}");
+        if self.container.has_journal() {
+            self.gone.lock().unwrap_or_else(PoisonError::into_inner).salts.push(self.salt);
         }
     }
 }

@@ -138,7 +138,11 @@ impl Tree {
 
     /// Length of a text that is not open. Of a damaged file it is 0: it must be possible to look at it, and to remove it. [`open`](Self::open) refuses it, for the kernel asks nobody for a text without bytes.
     fn text_len(&self, node: &Arc<Node>, stat: &Stat) -> u64 {
-        self.format.text_len(stat.st_size as u64).unwrap_or_else(|error| {
+        let len = match self.format.lengths_need_journals() {
+            true => self.with_file(node, false, |file| Ok(file.len())),
+            false => self.format.text_len(stat.st_size as u64),
+        };
+        len.unwrap_or_else(|error| {
             tracing::warn!("{}: {error}", told::file(node.ino));
             0
         })
@@ -200,7 +204,7 @@ impl Tree {
             self.cut(node, &mut opened)?;
         } else if writes {
             self.text(node, &mut opened, true)?;
-        } else if node.kind == FileType::RegularFile && opened.file.is_none() {
+        } else if node.kind == FileType::RegularFile && opened.file.is_none() && !self.format.lengths_need_journals() {
             self.format.text_len(node.stat(&*self.format, &self.unsynced)?.st_size as u64)?;
         }
         drop(birth);
@@ -235,14 +239,14 @@ impl Tree {
         if self.is_read_only {
             return Err(Errno::ROFS.into());
         }
-        let lower = match opened.file.take() {
-            Some(file) if file.writes() => {
-                file.discard();
-                file.lower_shared()
-            }
-            _ => Arc::new(File::from(node.open_lower(&*self.format, &self.unsynced, OFlags::RDWR)?)),
+        let old = opened.file.take().filter(|file| file.writes());
+        let lower = match &old {
+            Some(file) => file.lower_shared(),
+            None => Arc::new(File::from(node.open_lower(&*self.format, &self.unsynced, OFlags::RDWR)?)),
         };
         let content = self.format.create(lower.clone())?;
+        // Not before: as long as its text is there it may need what is kept beside it.
+        old.iter().for_each(|file| file.discard());
         opened.file = Some(OpenFile::new(content, lower, true, true, self.dating()));
         Ok(())
     }

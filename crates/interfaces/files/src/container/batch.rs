@@ -3,9 +3,8 @@
 use super::{Container, State, Unsynced};
 use crate::error::{Error, Result};
 use crate::geometry::OVERHEAD;
-use crate::journal::{Batch, Journal};
+use crate::journal::{Batch, Journal, is_full};
 use crate::sealer::Place;
-use std::io::ErrorKind;
 
 /// Of the bytes that the journal may have, this part of a batch may be appended chunks, which could be written where they belong: more would be written twice to save a sync that takes less.
 const APPENDED_SHARE: u64 = 8;
@@ -86,8 +85,44 @@ impl Container {
             let place = Place::last_if(chunk == new_last);
             batch.push(chunk, text.len() + OVERHEAD, |stored| self.sealer.seal_from(chunk, place, text, stored))?;
         }
+        self.write_beyond(state, &batch)?;
         self.write_batch(state, &mut batch)?;
         self.apply(state, &batch)
+    }
+
+    /// Writes what of a batch lies behind the committed end, where nobody looks yet: that there is no room for it must be known before the batch counts.
+    fn write_beyond(&self, state: &State, batch: &Batch) -> Result<()> {
+        let end = self.committed_end(state);
+        for (chunk, stored) in batch.chunks() {
+            let (within, beyond) = self.split_at_end(chunk, stored, end);
+            if !beyond.is_empty() {
+                self.disk.write_at(beyond, self.geometry.offset(chunk) + within.len() as u64)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What of a stored chunk lies before an end of the file, and behind it.
+    fn split_at_end<'a>(&self, chunk: u64, stored: &'a [u8], end: u64) -> (&'a [u8], &'a [u8]) {
+        let within = end.saturating_sub(self.geometry.offset(chunk)).min(stored.len() as u64);
+        stored.split_at(within as usize)
+    }
+
+    /// Where the file ends by the latest record.
+    fn committed_end(&self, state: &State) -> u64 {
+        state.committed.map_or(0, |len| self.geometry.file_len(len))
+    }
+
+    /// Cuts off what was written behind the committed end by what failed then.
+    pub(super) fn cut_tail(&self, state: &mut State) -> Result<()> {
+        let end = self.committed_end(state);
+        let tail = self.disk.len()?.saturating_sub(end);
+        if tail > 0 {
+            let cut = self.disk.set_len(end);
+            Self::poisoned(state, cut)?;
+            state.unsynced = Unsynced::Written;
+        }
+        Ok(())
     }
 
     /// Writes a batch into the journal; when this returns it counts.
@@ -96,8 +131,8 @@ impl Container {
             self.sync_disk(state)?;
         }
         let outcome = self.write_record(state, state.len, batch);
-        let is_full = matches!(&outcome, Err(Error::Io(error)) if error.kind() == ErrorKind::StorageFull);
-        if !is_full || state.unsynced == Unsynced::Nothing {
+        let has_no_room = matches!(&outcome, Err(Error::Io(error)) if is_full(error));
+        if !has_no_room || state.poison.is_some() || state.journal.as_ref().is_none_or(Journal::is_empty) {
             return outcome;
         }
         // There is the room of the batches before. A record without any makes it free.
@@ -109,7 +144,11 @@ impl Container {
     /// Writes a batch and the record for it into the journal.
     fn write_record(&self, state: &mut State, len: u64, batch: &mut Batch) -> Result<()> {
         let Some(journal) = &mut state.journal else { return Err(Error::ReadOnly) };
-        journal.write(self.sealer.keys(), len, batch)?;
+        let written = journal.write(self.sealer.keys(), len, batch);
+        if let (Err(error), true) = (&written, journal.is_uncertain()) {
+            state.poison = Some(error.to_string());
+        }
+        written?;
         let synced = journal.sync();
         Self::poisoned(state, synced)
     }
@@ -124,11 +163,13 @@ impl Container {
         self.end_at(state)
     }
 
-    /// Writes a batch that the journal holds into the file.
+    /// Writes a batch that the journal holds into the file; what of it lies behind the committed end is there.
     fn apply(&self, state: &mut State, batch: &Batch) -> Result<()> {
         state.unsynced = state.unsynced.max(Unsynced::Journaled);
+        let end = self.committed_end(state);
         for (chunk, stored) in batch.chunks() {
-            let written = self.disk.write_at(stored, self.geometry.offset(chunk));
+            let (within, _) = self.split_at_end(chunk, stored, end);
+            let written = if within.is_empty() { Ok(()) } else { self.disk.write_at(within, self.geometry.offset(chunk)) };
             Self::poisoned(state, written)?;
         }
         self.end_at(state)

@@ -17,10 +17,10 @@ pub fn recover(header: &Header, keys: &FileKeys, disk: &dyn Disk, journals: &dyn
     let geometry = header.geometry();
     let recovered = journal::read(&*journal, keys, &geometry)?;
     if let Some(recovered) = &recovered {
-        // What was read may be in memory alone, if its writer died and the machine did not: it must outlive the chunks that are overwritten now.
-        journal.sync()?;
-        for (chunk, stored) in &recovered.chunks {
-            disk.write_at(stored, geometry.offset(*chunk))?;
+        // It must outlive the chunks that are overwritten now.
+        recovered.make_durable(&*journal)?;
+        for (chunk, stored) in recovered.chunks() {
+            disk.write_at(stored, geometry.offset(chunk))?;
         }
         disk.set_len(geometry.file_len(recovered.len))?;
         disk.sync()?;

@@ -1,5 +1,6 @@
 //! Long runs of chunks: sealed one after the other into one buffer, and written, or read, with one call.
 
+use super::text::Text;
 use super::{Container, State, Unsynced};
 use crate::error::{Damage, Error, Result};
 use crate::geometry::OVERHEAD;
@@ -89,6 +90,7 @@ impl Container {
             let end = run + texts.len() as u64;
             if let Err(error) = self.write_run(run, &texts) {
                 self.take_back(state, run);
+                self.keep(state, run, &texts);
                 return Err(error);
             }
             (run..end).for_each(|chunk| drop(state.gathered.remove(&chunk)));
@@ -97,6 +99,14 @@ impl Container {
             state.len = state.len.max(self.geometry.text_offset(end));
         }
         Ok(count * size)
+    }
+
+    /// Chunks from `first` on that were written before may have been overwritten in part: of what belongs to the text and is not in memory, this is.
+    fn keep(&self, state: &mut State, first: u64, texts: &[&[u8]]) {
+        let last = self.geometry.last_chunk(state.len);
+        for (chunk, text) in (first..last).zip(texts) {
+            state.gathered.entry(chunk).or_insert_with(|| Text::from(*text));
+        }
     }
 
     /// Chunks of a newborn file from `first` on may be there in part, and others are to be written in their place: nothing of them may come back.

@@ -28,6 +28,15 @@ impl Text {
     }
 }
 
+impl From<&[u8]> for Text {
+    fn from(bytes: &[u8]) -> Self {
+        let mut text = Self::default();
+        text.resize(bytes.len());
+        text.bytes().copy_from_slice(bytes);
+        text
+    }
+}
+
 impl Deref for Text {
     type Target = [u8];
 
