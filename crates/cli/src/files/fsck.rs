@@ -80,6 +80,9 @@ fn open_volume(path: &Path, client: &Client, keys: &KeyArgs, recovers: bool) -> 
     let native = Native::new(client, &opened, root.as_fd(), !recovers).map_err(|error| volume::damaged_or_refused(path, &error))?;
     if recovers {
         native.recover(root.as_fd()).map_err(|error| volume::damaged_or_refused(path, &error))?;
+        if let Some(why) = native.why_unrecovered() {
+            say!("{}: not all can be recovered: {why}", path.shown());
+        }
     }
     Ok((Box::new(native), root))
 }
@@ -139,6 +142,7 @@ fn check_volume(path: &Path, client: &Client, args: &Args) -> Result<ExitCode, F
     }
     let why = match (found.damaged, found.unsettled) {
         (0, 0) => return Ok(ExitCode::SUCCESS),
+        (0, interrupted) if args.recover => format!("{interrupted} interrupted, which cannot be recovered now; nothing else is wrong"),
         (0, interrupted) => format!("{interrupted} interrupted, nothing else is wrong; give --recover, or mount the volume"),
         (damaged, interrupted) => {
             format!("{damaged} places damaged, {interrupted} interrupted; restore what is damaged from a copy")

@@ -26,7 +26,7 @@ use text::Text;
 /// Bytes of text gathered before a batch is written, where nothing else is asked for.
 pub const GATHERED_BYTES: usize = 8 << 20;
 /// Bytes of batches in the journal after which the file is synced, where nothing else is asked for.
-pub const JOURNALED_BYTES: u64 = 2 << 20;
+pub const JOURNALED_BYTES: u64 = 1 << 20;
 
 /// An encrypted file opened in place. Shared by threads: reads go side by side, writes one after the other.
 pub struct Container {

@@ -56,6 +56,8 @@ pub struct Native {
     /// What became of the epoch in which files are born.
     epoch: Mutex<EpochState>,
     gone: Arc<Mutex<Gone>>,
+    /// Why something cannot be recovered.
+    unrecovered: Mutex<Option<String>>,
     /// Of all files: each has keys of its own.
     nonces: Arc<NonceSource>,
 }
@@ -125,8 +127,14 @@ impl Native {
             damage,
             epoch: Mutex::new(EpochState::None),
             gone: Arc::default(),
+            unrecovered: Mutex::default(),
             nonces: Arc::new(NonceSource::new()),
         })
+    }
+
+    /// Why something could not be [recovered](Format::recover), of several the first.
+    pub fn why_unrecovered(&self) -> Option<String> {
+        self.unrecovered.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Keys and header of a file.

@@ -210,3 +210,72 @@ fn what_is_not_authentic_is_named_in_the_log() {
     let of_folder = said("has no identity any more");
     assert!(of_folder.contains(&of(&folder)) && of_folder.contains(&lower_folder.unwrap()), "{of_folder}");
 }
+
+/// A copy of a volume: the files as they were at one time, and the journals as at another.
+fn copied(files: &Path, journals: &Path, folder: &Path) -> Fixture {
+    let copy = |from: &Path, to: &Path| {
+        let status = std::process::Command::new("cp").arg("-a").arg("-T").args([from, to]).status().unwrap();
+        assert!(status.success());
+    };
+    let [lower, upper] = ["lower", "upper"].map(|name| folder.join(name));
+    fs::create_dir(&upper).unwrap();
+    copy(files, &lower);
+    fs::remove_dir_all(lower.join(".bywash-journals")).unwrap();
+    copy(&journals.join(".bywash-journals"), &lower.join(".bywash-journals"));
+    Fixture::of(&lower, &upper, true).unwrap()
+}
+
+fn journals(lower: &Path) -> usize {
+    let names = fs::read_dir(lower.join(".bywash-journals")).unwrap().map(|entry| entry.unwrap().file_name());
+    names.filter(|name| name.to_string_lossy().starts_with(".bywash-journal-")).count()
+}
+
+/// What was written in place may be in the journal alone: who only reads, and recovers nothing, finds it there, and as long as it is.
+#[test]
+fn a_read_only_mount_after_a_crash_shows_what_was_synced() {
+    let Some(mut fixture) = Fixture::new(&Options::default()) else { return };
+    let path = fixture.upper().join("file");
+    fs::write(&path, vec![b'a'; 5000]).unwrap();
+    fixture.unmount();
+    let folder = tempfile::tempdir().unwrap();
+    let before = folder.path().join("before");
+    assert!(std::process::Command::new("cp").arg("-a").arg(fixture.lower()).arg(&before).status().unwrap().success());
+    assert!(fixture.mount(false));
+    let file = File::options().append(true).open(&path).unwrap();
+    (&file).write_all(&[b'b'; 5]).unwrap();
+    file.sync_all().unwrap();
+    (&file).write_all(&[b'c'; 70_000]).unwrap();
+    file.sync_all().unwrap();
+    let after = copied(&before, fixture.lower(), folder.path());
+    let path = after.upper().join("file");
+    assert_eq!(fs::metadata(&path).unwrap().len(), 75_005);
+    assert!(fs::read(&path).unwrap() == [vec![b'a'; 5000], vec![b'b'; 5], vec![b'c'; 70_000]].concat());
+}
+
+/// That a file was cut, or removed, is not on the disk at once: it may be there again after a power cut, and must be what was last synced.
+#[test]
+fn a_journal_stays_until_its_file_is_gone_for_good() {
+    let Some(mut fixture) = Fixture::new(&Options::default()) else { return };
+    let path = fixture.upper().join("file");
+    for goes in [|path: &Path| drop(File::create(path).unwrap()), |path: &Path| fs::remove_file(path).unwrap()] {
+        fs::write(&path, vec![b'a'; 300_000]).unwrap();
+        fixture.unmount();
+        let folder = tempfile::tempdir().unwrap();
+        let before = folder.path().join("before");
+        assert!(std::process::Command::new("cp").arg("-a").arg(fixture.lower()).arg(&before).status().unwrap().success());
+        assert!(fixture.mount(false));
+        let file = File::options().write(true).open(&path).unwrap();
+        file.write_all_at(b"attack at dawn", 100_000).unwrap();
+        file.sync_all().unwrap();
+        drop(file);
+        goes(&path);
+        assert_eq!(journals(fixture.lower()), 1);
+        let after = copied(&before, fixture.lower(), folder.path());
+        let text = fs::read(after.upper().join("file")).unwrap();
+        assert!(text.len() == 300_000 && text[100_000..].starts_with(b"attack at dawn"));
+        drop(after);
+        fixture.unmount();
+        assert_eq!(journals(fixture.lower()), 0);
+        assert!(fixture.mount(false));
+    }
+}

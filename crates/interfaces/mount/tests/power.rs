@@ -334,7 +334,7 @@ fn a_power_cut_at_any_change_of_the_disk_leaves_every_file_old_or_new() {
             }
             cut.restore(points as u64, &lower);
             unsettled += common::look(&lower, &what).unsettled;
-            let mut fixture = Fixture::of(&lower, &upper).unwrap_or_else(|error| panic!("{what}: {error}"));
+            let mut fixture = Fixture::of(&lower, &upper, false).unwrap_or_else(|error| panic!("{what}: {error}"));
             programs.check(&upper, cut, &what);
             fixture.unmount();
             fixture.assert_clean();

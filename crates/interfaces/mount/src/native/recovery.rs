@@ -13,7 +13,7 @@ use std::ffi::CStr;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 /// How much of a lower name goes into the name of what lost its own.
 const RECOVERED_DIGITS: usize = 16;
@@ -133,6 +133,7 @@ impl Native {
             // One that cannot be recovered must not keep the others from it.
             failed += recovered.unwrap_or_else(|error| {
                 tracing::error!("{lower:?} cannot be recovered: {error}");
+                self.unrecovered.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(|| error.to_string());
                 1
             });
         }

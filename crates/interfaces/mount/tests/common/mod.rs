@@ -62,8 +62,8 @@ impl Fixture {
 
     /// A volume that is there, mounted.
     #[allow(dead_code, reason = "not every test needs it")]
-    pub(crate) fn of(lower: &Path, upper: &Path) -> std::io::Result<Self> {
-        let served = Some(start(lower, upper, false, None)?);
+    pub(crate) fn of(lower: &Path, upper: &Path, is_read_only: bool) -> std::io::Result<Self> {
+        let served = Some(start(lower, upper, is_read_only, None)?);
         Ok(Self { lower: lower.into(), upper: upper.into(), _folder: None, turn: None, served })
     }
 
