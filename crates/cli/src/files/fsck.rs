@@ -88,10 +88,13 @@ fn open_volume(path: &Path, client: &Client, keys: &KeyArgs, recovers: bool) -> 
 }
 
 /// What is said of a place in a volume: a word for programs, and what people read.
-fn describe(finding: &Finding<'_>) -> (&'static str, PathBuf, String) {
+fn describe(finding: &Finding<'_>, recovers: bool) -> (&'static str, PathBuf, String) {
     let newborn = "it was new and never synced when the machine or the mount went down, and";
     match finding {
         Finding::Damaged(at, what) => ("damaged", at.into(), what.clone()),
+        Finding::Unsettled(at, _) if recovers => {
+            ("interrupted", at.into(), "its writer was interrupted, and it cannot be recovered now".into())
+        }
         Finding::Unsettled(at, Interrupted::Change) => {
             ("interrupted", at.into(), "its writer was interrupted; give --recover, or mount the volume".into())
         }
@@ -111,7 +114,7 @@ fn check_volume(path: &Path, client: &Client, args: &Args) -> Result<ExitCode, F
     // Hidden where there is no terminal.
     let bar = ProgressBar::new_spinner();
     let mut report = |finding: Finding<'_>| {
-        let (status, at, what) = describe(&finding);
+        let (status, at, what) = describe(&finding, args.recover);
         bar.suspend(|| say!("{}: {what}", at.shown()));
         if args.work.json() {
             findings.push(json!({ "path": at.to_string_lossy(), "status": status, "what": what }));

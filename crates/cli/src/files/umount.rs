@@ -7,6 +7,7 @@ use crate::terminal::say;
 use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
 use rustix::io::Errno;
 use rustix::mount::UnmountFlags;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
@@ -78,7 +79,11 @@ fn place_in(process: &str, device: &str) -> Option<PathBuf> {
 /// All that is closed goes to the disk, as long as nothing is lost if it cannot.
 fn store(path: &Path) -> Result<(), Failure> {
     let has_lost = bywash_mount::store(path).map_err(|error| {
-        let way_out = format!("it stays mounted: make room and try again; `fusermount3 -u {}` gives that up", path.shown());
+        let mend = match error.kind() {
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => "make room",
+            _ => "the log says why; mend that",
+        };
+        let way_out = format!("it stays mounted: {mend} and try again; `fusermount3 -u {}` gives that up", path.shown());
         Failure::failed(format!("{}: what was written last cannot be stored ({error}); {way_out}", path.shown()))
     })?;
     if has_lost {

@@ -351,8 +351,9 @@ impl Container {
     }
 
     fn drop_journal(&self, state: &mut State) -> Result<()> {
-        if let (Some(_), Some(journals)) = (state.journal.take(), &self.journals) {
+        if let (Some(_), Some(journals)) = (&state.journal, &self.journals) {
             journals.remove(&self.sealer.keys().salt)?;
+            state.journal = None;
         }
         Ok(())
     }

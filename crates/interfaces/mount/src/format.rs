@@ -163,6 +163,22 @@ pub trait Format: Send + Sync + 'static {
         Ok(())
     }
 
+    /// The salts of files that are gone, for which something is kept until that is so after a power cut too: for who syncs the lower file system now, and then says that they may be
+    /// [forgotten](Self::forget_gone).
+    fn take_gone(&self) -> Vec<[u8; 32]> {
+        Vec::new()
+    }
+
+    /// Nothing need be kept for those any more, if the lower file system was synced; else it is kept on.
+    fn forget_gone(&self, salts: Vec<[u8; 32]>, is_synced: bool) {
+        let _ = (salts, is_synced);
+    }
+
+    /// Whether so much is kept for files that are gone that the next turn should not be waited for.
+    fn has_much_gone(&self) -> bool {
+        false
+    }
+
     /// Whether a crash left journals that change the lengths of texts, and stay: nothing is recovered for who only reads.
     fn lengths_need_journals(&self) -> bool {
         false
@@ -247,6 +263,11 @@ pub trait Content: Send + Sync {
     /// # Errors
     /// The operating system's.
     fn settle(&self) -> io::Result<()>;
+
+    /// Whether there is a journal beside the lower file, which it may need.
+    fn has_journal(&self) -> bool {
+        false
+    }
 
     /// Nobody will read it again: what is kept beside the file goes away.
     fn discard(&self);

@@ -17,8 +17,8 @@ use std::ffi::{CStr, CString};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The hidden file of each folder that holds its identity.
 pub const FOLDER_FILE: &str = ".bywash-folder";
@@ -55,9 +55,11 @@ pub struct Native {
     damage: Option<String>,
     /// What became of the epoch in which files are born.
     epoch: Mutex<EpochState>,
-    gone: Arc<Mutex<Gone>>,
+    gone: Arc<Gone>,
     /// Why something cannot be recovered.
     unrecovered: Mutex<Option<String>>,
+    /// Whether recovery met files that are called nothing of this volume's.
+    has_foreign: AtomicBool,
     /// Of all files: each has keys of its own.
     nonces: Arc<NonceSource>,
 }
@@ -111,6 +113,7 @@ impl Native {
             }
             (Err(error), _) => return Err(error),
         }
+        let folder = Arc::new(FolderJournals::within(journals.into()));
         Ok(Self {
             client: client.clone(),
             aead: volume.aead(),
@@ -120,16 +123,25 @@ impl Native {
             names,
             geometry: header.geometry(),
             header_len: header.bytes().len(),
-            journals: Arc::new(FolderJournals::within(journals.into())),
+            gone: Arc::new(Gone { journals: folder.clone(), is_ordered: is_ordered(root), salts: Mutex::default() }),
+            journals: folder,
             has_journals,
             births,
             left,
             damage,
             epoch: Mutex::new(EpochState::None),
-            gone: Arc::default(),
             unrecovered: Mutex::default(),
+            has_foreign: AtomicBool::new(false),
             nonces: Arc::new(NonceSource::new()),
         })
+    }
+
+    /// Takes the lower file system for one of which it is not known that it keeps the order of what is removed.
+    pub fn without_order(mut self) -> Self {
+        if let Some(gone) = Arc::get_mut(&mut self.gone) {
+            gone.is_ordered = false;
+        }
+        self
     }
 
     /// Why something could not be [recovered](Format::recover), of several the first.
@@ -173,21 +185,6 @@ impl Native {
             _ => births::clear(file)?,
         }
         Ok(())
-    }
-
-    /// Removes the journals of files that were gone when the turn began, or with `all` that are gone now. One that stays does no harm but to take room: no file has its salt any more.
-    fn remove_gone(&self, all: bool) {
-        let mut gone = self.gone.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut salts = core::mem::take(&mut gone.going);
-        if all {
-            salts.append(&mut gone.salts);
-        }
-        drop(gone);
-        for salt in salts {
-            if let Err(error) = self.journals.remove(&salt) {
-                tracing::warn!("the journal of a file that is gone cannot be removed: {error}");
-            }
-        }
     }
 
     /// Whether a crash interrupted the making of a file, so that recovery would make it empty.
@@ -333,6 +330,21 @@ impl Format for Native {
         self.names.as_ref().map_or_else(|| Ok(lower.to_vec()), |keys| keys.open_attribute(lower_name, lower))
     }
 
+    fn take_gone(&self) -> Vec<[u8; 32]> {
+        core::mem::take(&mut self.gone.salts())
+    }
+
+    fn forget_gone(&self, salts: Vec<[u8; 32]>, is_synced: bool) {
+        match is_synced {
+            true => salts.iter().for_each(|salt| self.gone.remove(salt)),
+            false => self.gone.salts().extend(salts),
+        }
+    }
+
+    fn has_much_gone(&self) -> bool {
+        self.gone.salts().len() >= GONE_MAX
+    }
+
     fn lengths_need_journals(&self) -> bool {
         self.has_journals && self.births.is_none()
     }
@@ -350,6 +362,10 @@ impl Format for Native {
         set_epoch(if is_unsettled { EpochState::Used } else { EpochState::None });
         let recovered = self.recover_folder(root, 0).and_then(|failed| {
             rustix::fs::syncfs(root)?;
+            // What is of no file that may be called otherwise again is left of files that are gone.
+            if failed == 0 && !self.has_foreign.load(Relaxed) {
+                self.journals.remove_all()?;
+            }
             Ok(failed)
         });
         set_epoch(EpochState::None);
@@ -376,14 +392,11 @@ impl Format for Native {
     fn begin_turn(&self) -> io::Result<bool> {
         let mut epoch = self.epoch.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(births) = &self.births else { return Ok(false) };
-        let mut gone = self.gone.lock().unwrap_or_else(PoisonError::into_inner);
-        let gone = &mut *gone;
-        gone.going.append(&mut gone.salts);
         match *epoch {
             // The turn before was not ended. What was born since waits for the next.
             EpochState::Used | EpochState::Unused if births.is_behind() => return Ok(true),
             EpochState::Used => {}
-            _ => return Ok(!gone.going.is_empty()),
+            _ => return Ok(false),
         }
         births.begin().map_err(plain)?;
         *epoch = EpochState::Unused;
@@ -391,13 +404,12 @@ impl Format for Native {
     }
 
     fn end_turn(&self, is_last: bool) -> io::Result<()> {
-        self.remove_gone(is_last);
         match &self.births {
             Some(births) if is_last && births.is_unsettled() => {
                 *self.epoch.lock().unwrap_or_else(PoisonError::into_inner) = EpochState::None;
                 births.end().map_err(plain)
             }
-            Some(births) if !is_last && births.is_behind() => births.settle().map_err(plain),
+            Some(births) if !is_last => births.settle().map_err(plain),
             _ => Ok(()),
         }
     }
@@ -479,19 +491,48 @@ impl Disk for Unlocked {
     }
 }
 
-/// Journals of files that are gone. They are removed once that is so after a power cut too: a file may come back, and what was written to it is for certain in its journal alone.
-#[derive(Default)]
+/// So many journals of files that are gone wait for a turn.
+const GONE_MAX: usize = 1024;
+
+/// Journals of files that are gone.
 struct Gone {
-    salts: Vec<[u8; 32]>,
-    /// Those that were there when a turn began, at whose end they go.
-    going: Vec<[u8; 32]>,
+    journals: Arc<FolderJournals>,
+    /// Whether the lower file system loses nothing in a power cut but what was done last: a file that is gone is so for good before its journal is.
+    is_ordered: bool,
+    /// Where that is not so a file may come back, and what was written to it is for certain in its journal alone: those that are kept until all was synced.
+    salts: Mutex<Vec<[u8; 32]>>,
+}
+
+impl Gone {
+    fn salts(&self) -> MutexGuard<'_, Vec<[u8; 32]>> {
+        self.salts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn add(&self, salt: [u8; 32]) {
+        if self.is_ordered { self.remove(&salt) } else { self.salts().push(salt) }
+    }
+
+    fn remove(&self, salt: &[u8; 32]) {
+        // The next recovery removes one that stays: no file has its salt any more.
+        if let Err(error) = self.journals.remove(salt) {
+            tracing::warn!("the journal of a file that is gone cannot be removed: {error}");
+        }
+    }
+}
+
+/// Whether a file system keeps the order of names that are removed, by a journal of its own. Others may have the last of them on the disk first (btrfs: a folder's, when that is synced).
+fn is_ordered(folder: BorrowedFd<'_>) -> bool {
+    const EXT4: u64 = 0xef53;
+    const XFS: u64 = 0x5846_5342;
+    const TMPFS: u64 = 0x0102_1994;
+    rustix::fs::fstatfs(folder).is_ok_and(|stat| [EXT4, XFS, TMPFS].contains(&(stat.f_type as u64)))
 }
 
 /// A container, and how to forget its journal.
 struct Text {
     container: Container,
     salt: [u8; 32],
-    gone: Arc<Mutex<Gone>>,
+    gone: Arc<Gone>,
 }
 
 impl Content for Text {
@@ -530,9 +571,14 @@ impl Content for Text {
         self.container.settle().map_err(plain)
     }
 
+    fn has_journal(&self) -> bool {
+        self.container.has_journal()
+    }
+
     fn discard(&self) {
-        if self.container.has_journal() {
-            self.gone.lock().unwrap_or_else(PoisonError::into_inner).salts.push(self.salt);
+        // One may be there that could not be begun.
+        if !self.container.is_newborn() {
+            self.gone.add(self.salt);
         }
     }
 }

@@ -65,7 +65,7 @@ pub(crate) struct OpenFile {
 struct Times {
     /// When the text was last changed, or when somebody says that it was.
     modified: Option<Dated>,
-    /// What the lower file says already, if that is young: the kernel has it too.
+    /// What the lower file says already, if that is young.
     given: Option<Dated>,
     /// How many are giving the lower file its text just now, which makes it say that it changed now.
     stores: u32,
@@ -175,6 +175,11 @@ impl OpenFile {
     /// Whether it has no name any more.
     pub(crate) fn is_gone(&self) -> bool {
         fstat(&*self.file).is_ok_and(|stat| stat.st_nlink == 0)
+    }
+
+    /// Whether there is a journal beside it, which it may need.
+    pub(crate) fn has_journal(&self) -> bool {
+        self.content.has_journal()
     }
 
     /// Nobody will read it again.

@@ -57,6 +57,12 @@ impl Settler {
         queue.failed.push_back((Instant::now() + WAIT, Arc::downgrade(node)));
     }
 
+    /// New files are synced as soon as may be.
+    pub(crate) fn hasten_turn(&self) {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner).turn = Some(Instant::now());
+        self.changed.notify_one();
+    }
+
     /// Whether no more should wait.
     pub(crate) fn is_full(&self) -> bool {
         let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);

@@ -138,11 +138,12 @@ impl Tree {
 
     /// Length of a text that is not open. Of a damaged file it is 0: it must be possible to look at it, and to remove it. [`open`](Self::open) refuses it, for the kernel asks nobody for a text without bytes.
     fn text_len(&self, node: &Arc<Node>, stat: &Stat) -> u64 {
-        let len = match self.format.lengths_need_journals() {
-            true => self.with_file(node, false, |file| Ok(file.len())),
-            false => self.format.text_len(stat.st_size as u64),
-        };
-        len.unwrap_or_else(|error| {
+        if self.format.lengths_need_journals()
+            && let Ok(len) = self.with_file(node, false, |file| Ok(file.len()))
+        {
+            return len;
+        }
+        self.format.text_len(stat.st_size as u64).unwrap_or_else(|error| {
             tracing::warn!("{}: {error}", told::file(node.ino));
             0
         })
@@ -204,7 +205,9 @@ impl Tree {
             self.cut(node, &mut opened)?;
         } else if writes {
             self.text(node, &mut opened, true)?;
-        } else if node.kind == FileType::RegularFile && opened.file.is_none() && !self.format.lengths_need_journals() {
+        } else if self.format.lengths_need_journals() {
+            self.text(node, &mut opened, false)?;
+        } else if node.kind == FileType::RegularFile && opened.file.is_none() {
             self.format.text_len(node.stat(&*self.format, &self.unsynced)?.st_size as u64)?;
         }
         drop(birth);
@@ -244,9 +247,18 @@ impl Tree {
             Some(file) => file.lower_shared(),
             None => Arc::new(File::from(node.open_lower(&*self.format, &self.unsynced, OFlags::RDWR)?)),
         };
-        let content = self.format.create(lower.clone())?;
-        // Not before: as long as its text is there it may need what is kept beside it.
-        old.iter().for_each(|file| file.discard());
+        if let Some(file) = old.as_ref().filter(|file| file.has_journal()) {
+            // Nothing of what comes may lie where the journal would put back what was.
+            file.lower().set_len(0).and_then(|()| file.lower().sync_data()).inspect_err(|_| opened.file = Some(file.clone()))?;
+        }
+        let content = self.format.create(lower.clone());
+        let is_gone = content.is_ok() || lower.metadata().is_ok_and(|lower| lower.len() == 0);
+        match old {
+            // Not before: as long as its text is there it may need what is kept beside it.
+            Some(file) if is_gone => file.discard(),
+            old => opened.file = old,
+        }
+        let content = content?;
         opened.file = Some(OpenFile::new(content, lower, true, true, self.dating()));
         Ok(())
     }
@@ -289,6 +301,9 @@ impl Tree {
     /// A name of a node went. If it was the last, and nobody can open it any more, its room is given back at once; else when the kernel forgets it, which is as soon as nobody can.
     pub(crate) fn let_go(&self, node: &Node) {
         self.nodes.forget(node.ino, 0);
+        if self.format.has_much_gone() {
+            self.settler.hasten_turn();
+        }
     }
 
     /// Nobody has it open any more: it is done with, or waits to be settled.
@@ -367,10 +382,12 @@ impl Tree {
     /// New files of before are synced, all together.
     fn turn(&self) -> io::Result<()> {
         let turning = self.turning.write().unwrap_or_else(PoisonError::into_inner);
-        if !self.format.begin_turn()? {
-            return Ok(());
-        }
+        let has_births = self.format.begin_turn()?;
         drop(turning);
+        let gone = self.format.take_gone();
+        if !has_births {
+            return if gone.is_empty() { Ok(()) } else { self.sync_for(gone) };
+        }
         let mut synced = Ok(());
         for node in self.nodes.all() {
             // Clean ones too: a new file that was finished and is open may be written on. Nobody cuts it to nothing meanwhile.
@@ -383,9 +400,16 @@ impl Tree {
             drop(opened);
             self.nodes.forget(node.ino, 0);
         }
-        self.sync_lower()?;
+        self.sync_for(gone)?;
         synced?;
         self.format.end_turn(false)
+    }
+
+    /// Syncs all of the lower file system, after which nothing need be kept for files that were gone before.
+    fn sync_for(&self, gone: Vec<[u8; 32]>) -> io::Result<()> {
+        let synced = self.sync_lower();
+        self.format.forget_gone(gone, synced.is_ok());
+        synced
     }
 
     fn sync_lower(&self) -> io::Result<()> {
@@ -420,7 +444,8 @@ impl Tree {
         if self.is_read_only || was_ended {
             return Ok(());
         }
-        self.sync_lower().and_then(|()| self.format.end_turn(true))
+        self.sync_for(self.format.take_gone())?;
+        self.format.end_turn(true)
     }
 
     /// Returns when what was written to a node survives a power cut.

@@ -11,6 +11,9 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 
+/// A journal of no file that is there.
+const LEFT_JOURNAL: &str = ".bywash-journals/.bywash-journal-00000000000000000000000000000000";
+
 #[test]
 fn files_folders_and_links_come_back_after_a_remount() {
     let Some(mut fixture) = Fixture::new(&Options::default()) else { return };
@@ -168,12 +171,19 @@ fn a_file_that_was_cut_off_does_not_read_as_an_empty_one() {
         [0, 1, header - 1, header, header + 1, header + stored(1) + 1, header + stored(2), header + stored(2) + OVERHEAD, whole.len() - 1]
     {
         fs::write(lower, &whole[..len]).unwrap();
-        assert!(fixture.mount(false));
-        let path = fixture.upper().join("file");
-        let refused = fs::read(&path).expect_err(&format!("{len} bytes of {}", whole.len()));
-        assert_eq!(refused.raw_os_error(), Some(rustix::io::Errno::IO.raw_os_error()), "{len} bytes of {}", whole.len());
-        assert!(fs::metadata(&path).is_ok(), "it can be looked at");
-        fixture.unmount();
+        // For who only reads, beside a journal that stays: it may change lengths, which are asked of the texts then.
+        for is_read_only in [false, true] {
+            if is_read_only {
+                fs::write(fixture.lower().join(LEFT_JOURNAL), b"").unwrap();
+            }
+            assert!(fixture.mount(is_read_only));
+            let what = format!("{len} bytes of {}, {is_read_only}", whole.len());
+            let path = fixture.upper().join("file");
+            let refused = fs::read(&path).expect_err(&what);
+            assert_eq!(refused.raw_os_error(), Some(rustix::io::Errno::IO.raw_os_error()), "{what}");
+            assert!(fs::metadata(&path).is_ok(), "it can be looked at");
+            fixture.unmount();
+        }
     }
     fs::write(lower, &whole).unwrap();
     assert!(fixture.mount(false));
@@ -217,7 +227,7 @@ fn copied(files: &Path, journals: &Path, folder: &Path) -> Fixture {
         let status = std::process::Command::new("cp").arg("-a").arg("-T").args([from, to]).status().unwrap();
         assert!(status.success());
     };
-    let [lower, upper] = ["lower", "upper"].map(|name| folder.join(name));
+    let [lower, upper] = ["copy", "copy.plain"].map(|name| folder.join(name));
     fs::create_dir(&upper).unwrap();
     copy(files, &lower);
     fs::remove_dir_all(lower.join(".bywash-journals")).unwrap();
@@ -252,30 +262,72 @@ fn a_read_only_mount_after_a_crash_shows_what_was_synced() {
     assert!(fs::read(&path).unwrap() == [vec![b'a'; 5000], vec![b'b'; 5], vec![b'c'; 70_000]].concat());
 }
 
-/// That a file was cut, or removed, is not on the disk at once: it may be there again after a power cut, and must be what was last synced.
+/// That a file was removed may be on the disk later than that its journal was: then it is there again after a power cut, and must be what was last synced.
 #[test]
 fn a_journal_stays_until_its_file_is_gone_for_good() {
+    let folder = tempfile::tempdir().unwrap();
+    let [lower, upper, before] = ["unordered", "upper", "before"].map(|name| folder.path().join(name));
+    for folder in [&lower, &upper] {
+        fs::create_dir(folder).unwrap();
+    }
+    if Fixture::new(&Options::default()).is_none() {
+        return;
+    }
+    let mut fixture = Fixture::over(&lower, &upper, &Options::default(), std::time::Duration::from_secs(3));
+    let path = upper.join("file");
+    fs::write(&path, vec![b'a'; 300_000]).unwrap();
+    fixture.unmount();
+    assert!(std::process::Command::new("cp").arg("-a").args([&lower, &before]).status().unwrap().success());
+    assert!(fixture.mount(false));
+    let file = File::options().write(true).open(&path).unwrap();
+    file.write_all_at(b"attack at dawn", 100_000).unwrap();
+    file.sync_all().unwrap();
+    fs::remove_file(&path).unwrap();
+    drop(file);
+    assert_eq!(journals(&lower), 1);
+    let after = copied(&before, &lower, folder.path());
+    let text = fs::read(after.upper().join("file")).unwrap();
+    assert!(text.len() == 300_000 && text[100_000..].starts_with(b"attack at dawn"));
+    drop(after);
+    // A turn syncs all, and removes it.
+    let begun = std::time::Instant::now();
+    while journals(&lower) > 0 {
+        assert!(begun.elapsed() < std::time::Duration::from_secs(60), "nobody removes it");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+}
+
+/// Where a file system keeps the order a journal goes with its file; what a crash left goes when the volume is recovered.
+#[test]
+fn journals_of_no_file_are_removed() {
     let Some(mut fixture) = Fixture::new(&Options::default()) else { return };
     let path = fixture.upper().join("file");
-    for goes in [|path: &Path| drop(File::create(path).unwrap()), |path: &Path| fs::remove_file(path).unwrap()] {
-        fs::write(&path, vec![b'a'; 300_000]).unwrap();
-        fixture.unmount();
-        let folder = tempfile::tempdir().unwrap();
-        let before = folder.path().join("before");
-        assert!(std::process::Command::new("cp").arg("-a").arg(fixture.lower()).arg(&before).status().unwrap().success());
-        assert!(fixture.mount(false));
+    let lower = fixture.lower().to_owned();
+    let changed_in_place = || {
+        fs::write(&path, b"attack at dawn").unwrap();
         let file = File::options().write(true).open(&path).unwrap();
-        file.write_all_at(b"attack at dawn", 100_000).unwrap();
         file.sync_all().unwrap();
-        drop(file);
-        goes(&path);
-        assert_eq!(journals(fixture.lower()), 1);
-        let after = copied(&before, fixture.lower(), folder.path());
-        let text = fs::read(after.upper().join("file")).unwrap();
-        assert!(text.len() == 300_000 && text[100_000..].starts_with(b"attack at dawn"));
-        drop(after);
-        fixture.unmount();
-        assert_eq!(journals(fixture.lower()), 0);
-        assert!(fixture.mount(false));
-    }
+        file.write_all_at(b"retreat", 0).unwrap();
+        file.sync_all().unwrap();
+        assert_eq!(journals(&lower), 1);
+    };
+    changed_in_place();
+    drop(File::create(&path).unwrap());
+    fixture.unmount();
+    assert_eq!(journals(&lower), 0);
+    assert!(fixture.mount(false));
+    assert_eq!(fs::metadata(&path).unwrap().len(), 0);
+    changed_in_place();
+    fs::remove_file(&path).unwrap();
+    fixture.unmount();
+    assert_eq!(journals(&lower), 0);
+    fs::write(lower.join(LEFT_JOURNAL), b"of a file that is gone").unwrap();
+    assert!(fixture.mount(false));
+    assert_eq!(journals(&lower), 0);
+    fixture.unmount();
+    // Where something may be called otherwise again its journal is kept.
+    fs::write(lower.join("renamed by another program"), b"text").unwrap();
+    fs::write(lower.join(LEFT_JOURNAL), b"whose it is nobody knows").unwrap();
+    assert!(fixture.mount(false));
+    assert_eq!(journals(&lower), 1);
 }

@@ -5,6 +5,7 @@ use crate::error::Result;
 use crate::header::Header;
 use crate::journal;
 use crate::kdf::FileKeys;
+use std::io;
 
 /// After a crash: what the journal holds goes into the file as it is, what was appended without a record goes out of it, and the journal is removed.
 /// Done as often as it is interrupted. Whether there was a record to go by, which there is only of a file that was once complete on the disk.
@@ -18,7 +19,8 @@ pub fn recover(header: &Header, keys: &FileKeys, disk: &dyn Disk, journals: &dyn
     let recovered = journal::read(&*journal, keys, &geometry)?;
     if let Some(recovered) = &recovered {
         // It must outlive the chunks that are overwritten now.
-        recovered.make_durable(&*journal)?;
+        let durable = recovered.make_durable(&*journal);
+        durable.map_err(|error| io::Error::new(error.kind(), format!("its journal cannot be written again: {error}")))?;
         for (chunk, stored) in recovered.chunks() {
             disk.write_at(stored, geometry.offset(chunk))?;
         }

@@ -103,9 +103,12 @@ impl Container {
 
     /// Chunks from `first` on that were written before may have been overwritten in part: of what belongs to the text and is not in memory, this is.
     fn keep(&self, state: &mut State, first: u64, texts: &[&[u8]]) {
-        let last = self.geometry.last_chunk(state.len);
-        for (chunk, text) in (first..last).zip(texts) {
-            state.gathered.entry(chunk).or_insert_with(|| Text::from(*text));
+        if state.len <= self.geometry.text_offset(first) {
+            return;
+        }
+        for (chunk, text) in (first..=self.geometry.last_chunk(state.len)).zip(texts) {
+            let text_len = self.geometry.text_len(chunk, state.len);
+            state.gathered.entry(chunk).or_insert_with(|| Text::from(&text[..text_len]));
         }
     }
 

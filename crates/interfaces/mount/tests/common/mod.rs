@@ -209,7 +209,9 @@ pub(crate) fn format(lower: &Path, root: &std::os::fd::OwnedFd, is_read_only: bo
         bywash_files::Error::Io(error) => error,
         error => panic!("{}: {error}", lower.display()),
     })?;
-    Ok(Arc::new(Native::new(&client(), &volume, root.as_fd(), is_read_only)?))
+    let native = Native::new(&client(), &volume, root.as_fd(), is_read_only)?;
+    // Such a name stands for a file system that does not keep the order of what is removed.
+    Ok(Arc::new(if lower.ends_with("unordered") { native.without_order() } else { native }))
 }
 
 fn start(
