@@ -57,6 +57,8 @@ struct State {
     /// Texts of chunks that differ from the disk's, or are only in the journal.
     gathered: BTreeMap<u64, Text>,
     journal: Option<Journal>,
+    /// Whether its file was made, and not removed.
+    has_journal: bool,
     unsynced: Unsynced,
     /// Whether it is new and was never synced: a power cut may leave any part of it, so it needs no journal.
     is_newborn: bool,
@@ -74,6 +76,7 @@ impl State {
             committed: Some(len),
             gathered: BTreeMap::new(),
             journal: None,
+            has_journal: false,
             unsynced: Unsynced::Nothing,
             is_newborn: false,
             written: 0,
@@ -347,13 +350,13 @@ impl Container {
 
     /// Whether there is a journal beside the file, which it may need.
     pub fn has_journal(&self) -> bool {
-        self.read_state().journal.is_some()
+        self.read_state().has_journal
     }
 
     fn drop_journal(&self, state: &mut State) -> Result<()> {
-        if let (Some(_), Some(journals)) = (&state.journal, &self.journals) {
+        if let (true, Some(journals)) = (state.has_journal, &self.journals) {
             journals.remove(&self.sealer.keys().salt)?;
-            state.journal = None;
+            (state.journal, state.has_journal) = (None, false);
         }
         Ok(())
     }

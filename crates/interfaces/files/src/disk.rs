@@ -250,21 +250,6 @@ impl FolderJournals {
         Ok(rustix::fs::openat(folder, path, flags, Mode::RUSR | Mode::WUSR)?.into())
     }
 
-    /// Removes all journals in the folder.
-    ///
-    /// # Errors
-    /// The operating system's.
-    pub fn remove_all(&self) -> io::Result<()> {
-        let folder = self.open(OsStr::new("."), OFlags::DIRECTORY)?;
-        for entry in rustix::fs::Dir::read_from(&folder)? {
-            let entry = entry?;
-            if is_journal(OsStr::from_bytes(entry.file_name().to_bytes())) {
-                rustix::fs::unlinkat(&folder, entry.file_name(), AtFlags::empty())?;
-            }
-        }
-        Ok(())
-    }
-
     fn open_regular(&self, name: &OsStr, flags: OFlags) -> io::Result<File> {
         let file = self.open(name, flags)?;
         if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is not a regular file")) }

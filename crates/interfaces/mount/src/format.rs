@@ -269,8 +269,8 @@ pub trait Content: Send + Sync {
         false
     }
 
-    /// Nobody will read it again: what is kept beside the file goes away.
-    fn discard(&self);
+    /// Nobody will read it again: what is kept beside the file goes away, at once if it is certain that the text is gone, in a power cut too.
+    fn discard(&self, is_certain: bool);
 }
 
 /// What was found in a file when all of it was looked at.

@@ -17,7 +17,7 @@ use std::ffi::{CStr, CString};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The hidden file of each folder that holds its identity.
@@ -58,8 +58,6 @@ pub struct Native {
     gone: Arc<Gone>,
     /// Why something cannot be recovered.
     unrecovered: Mutex<Option<String>>,
-    /// Whether recovery met files that are called nothing of this volume's.
-    has_foreign: AtomicBool,
     /// Of all files: each has keys of its own.
     nonces: Arc<NonceSource>,
 }
@@ -131,7 +129,6 @@ impl Native {
             damage,
             epoch: Mutex::new(EpochState::None),
             unrecovered: Mutex::default(),
-            has_foreign: AtomicBool::new(false),
             nonces: Arc::new(NonceSource::new()),
         })
     }
@@ -362,10 +359,6 @@ impl Format for Native {
         set_epoch(if is_unsettled { EpochState::Used } else { EpochState::None });
         let recovered = self.recover_folder(root, 0).and_then(|failed| {
             rustix::fs::syncfs(root)?;
-            // What is of no file that may be called otherwise again is left of files that are gone.
-            if failed == 0 && !self.has_foreign.load(Relaxed) {
-                self.journals.remove_all()?;
-            }
             Ok(failed)
         });
         set_epoch(EpochState::None);
@@ -508,19 +501,19 @@ impl Gone {
         self.salts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn add(&self, salt: [u8; 32]) {
-        if self.is_ordered { self.remove(&salt) } else { self.salts().push(salt) }
+    fn add(&self, salt: [u8; 32], is_certain: bool) {
+        if is_certain || self.is_ordered { self.remove(&salt) } else { self.salts().push(salt) }
     }
 
     fn remove(&self, salt: &[u8; 32]) {
-        // The next recovery removes one that stays: no file has its salt any more.
+        // One that stays does no harm but to take room, and to have every mount look at all files: no file has its salt any more.
         if let Err(error) = self.journals.remove(salt) {
             tracing::warn!("the journal of a file that is gone cannot be removed: {error}");
         }
     }
 }
 
-/// Whether a file system keeps the order of names that are removed, by a journal of its own. Others may have the last of them on the disk first (btrfs: a folder's, when that is synced).
+/// Whether a file system keeps the order of names that are removed, by a journal of its own (or, as ext2, which is not told from ext4 here, promises nothing anyway). Others may have the last of them on the disk first (btrfs: a folder's, when that is synced).
 fn is_ordered(folder: BorrowedFd<'_>) -> bool {
     const EXT4: u64 = 0xef53;
     const XFS: u64 = 0x5846_5342;
@@ -575,10 +568,9 @@ impl Content for Text {
         self.container.has_journal()
     }
 
-    fn discard(&self) {
-        // One may be there that could not be begun.
-        if !self.container.is_newborn() {
-            self.gone.add(self.salt);
+    fn discard(&self, is_certain: bool) {
+        if self.container.has_journal() {
+            self.gone.add(self.salt, is_certain);
         }
     }
 }

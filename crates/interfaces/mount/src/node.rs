@@ -273,7 +273,7 @@ impl Nodes {
         // The last of a parent may go with it, which closes descriptors: not under the lock.
         drop(table);
         let gone = removed.and_then(|(node, _)| node.opened().file.take());
-        gone.iter().for_each(|file| file.discard());
+        gone.iter().for_each(|file| file.discard(false));
     }
 
     /// All of them.

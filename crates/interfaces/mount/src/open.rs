@@ -182,10 +182,10 @@ impl OpenFile {
         self.content.has_journal()
     }
 
-    /// Nobody will read it again.
-    pub(crate) fn discard(&self) {
+    /// Nobody will read it again, in a power cut too if that is certain.
+    pub(crate) fn discard(&self, is_certain: bool) {
         self.is_dirty.store(false, SeqCst);
-        self.content.discard();
+        self.content.discard(is_certain);
     }
 
     /// Gives the lower file what can go there without waiting for the disk.
@@ -332,7 +332,7 @@ mod tests {
             self.write_out().map(drop)
         }
 
-        fn discard(&self) {}
+        fn discard(&self, _: bool) {}
     }
 
     const SAID: Timespec = Timespec { tv_sec: 1_000_000_000, tv_nsec: 0 };

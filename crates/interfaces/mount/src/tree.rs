@@ -247,16 +247,20 @@ impl Tree {
             Some(file) => file.lower_shared(),
             None => Arc::new(File::from(node.open_lower(&*self.format, &self.unsynced, OFlags::RDWR)?)),
         };
-        if let Some(file) = old.as_ref().filter(|file| file.has_journal()) {
-            // Nothing of what comes may lie where the journal would put back what was.
-            file.lower().set_len(0).and_then(|()| file.lower().sync_data()).inspect_err(|_| opened.file = Some(file.clone()))?;
-        }
-        let content = self.format.create(lower.clone());
-        let is_gone = content.is_ok() || lower.metadata().is_ok_and(|lower| lower.len() == 0);
-        match old {
-            // Not before: as long as its text is there it may need what is kept beside it.
-            Some(file) if is_gone => file.discard(),
-            old => opened.file = old,
+        let len = lower.metadata()?.len();
+        let has_journal = old.as_ref().is_some_and(|file| file.has_journal());
+        // Nothing of what comes may lie where the journal would put back what was.
+        let emptied = if has_journal { lower.set_len(0).and_then(|()| lower.sync_data()) } else { Ok(()) };
+        let is_certain = emptied.is_ok();
+        let content = emptied.and_then(|()| self.format.create(lower.clone())).inspect_err(|_| {
+            // What is as it was is open as it was.
+            if len > 0 && lower.metadata().is_ok_and(|lower| lower.len() == len) {
+                opened.file = old.clone();
+            }
+        });
+        // Not before: as long as its text is there it may need what is kept beside it.
+        if let Some(file) = old.filter(|_| is_certain && opened.file.is_none()) {
+            file.discard(true);
         }
         let content = content?;
         opened.file = Some(OpenFile::new(content, lower, true, true, self.dating()));
@@ -382,11 +386,12 @@ impl Tree {
     /// New files of before are synced, all together.
     fn turn(&self) -> io::Result<()> {
         let turning = self.turning.write().unwrap_or_else(PoisonError::into_inner);
-        let has_births = self.format.begin_turn()?;
+        let begun = self.format.begin_turn();
         drop(turning);
         let gone = self.format.take_gone();
-        if !has_births {
-            return if gone.is_empty() { Ok(()) } else { self.sync_for(gone) };
+        if !matches!(begun, Ok(true)) {
+            let synced = if gone.is_empty() { Ok(()) } else { self.sync_for(gone) };
+            return begun.and(synced);
         }
         let mut synced = Ok(());
         for node in self.nodes.all() {
@@ -433,7 +438,7 @@ impl Tree {
         let settle = |node: &Arc<Node>| {
             let mut opened = node.opened();
             if let Some(gone) = opened.file.take_if(|file| file.is_gone()) {
-                gone.discard();
+                gone.discard(false);
             }
             self.settle(node, &mut opened)
         };

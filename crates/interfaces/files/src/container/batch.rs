@@ -39,6 +39,7 @@ impl Container {
         // What was written before must be there before a record says so.
         self.sync_disk(state)?;
         let disk = journals.create(&self.sealer.keys().salt)?;
+        state.has_journal = true;
         let journal = Journal::begin(disk, self.sealer.keys(), state.committed.unwrap_or_default())?;
         Self::poisoned(state, journal.sync())?;
         state.journal = Some(journal);

@@ -271,7 +271,7 @@ impl Content for Blocks {
         self.sync()
     }
 
-    fn discard(&self) {}
+    fn discard(&self, _is_certain: bool) {}
 }
 
 fn read_header(file: &File) -> io::Result<[u8; ID_BYTES]> {

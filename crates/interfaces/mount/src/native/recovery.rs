@@ -13,7 +13,6 @@ use std::ffi::CStr;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, PoisonError};
 
 /// How much of a lower name goes into the name of what lost its own.
@@ -113,14 +112,9 @@ impl Native {
         for entry in Dir::read_from(folder)? {
             let entry = entry?;
             let lower = entry.file_name();
-            match self.classify(lower, is_root) {
-                _ if lower == c"." || lower == c".." => continue,
-                Entry::Named | Entry::Long(_) => {}
-                Entry::Foreign => {
-                    self.has_foreign.store(true, Relaxed);
-                    continue;
-                }
-                Entry::Hidden => continue,
+            let is_ours = lower != c"." && lower != c".." && matches!(self.classify(lower, is_root), Entry::Named | Entry::Long(_));
+            if !is_ours {
+                continue;
             }
             let kind = match entry.file_type() {
                 FileType::Unknown => FileType::from_raw_mode(statat(folder, lower, AtFlags::SYMLINK_NOFOLLOW)?.st_mode),
