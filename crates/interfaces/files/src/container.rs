@@ -348,7 +348,7 @@ impl Container {
         Ok(())
     }
 
-    /// Whether there is a journal beside the file, which it may need.
+    /// Whether it has made a journal beside the file, which that may need.
     pub fn has_journal(&self) -> bool {
         self.read_state().has_journal
     }

@@ -53,6 +53,10 @@ impl Tree {
 
     /// A new regular file; opened as often as `count` says.
     pub(crate) fn create(&self, caller: Caller, parent: u64, name: &[u8], mode: u32, count: usize) -> io::Result<FileAttr> {
+        self.with_room(|| self.try_to_create(caller, parent, name, mode, count))
+    }
+
+    fn try_to_create(&self, caller: Caller, parent: u64, name: &[u8], mode: u32, count: usize) -> io::Result<FileAttr> {
         let parent = self.nodes.get(parent)?;
         let (folder, lower) = self.sealed(&parent, name)?;
         let birth = self.birth()?;

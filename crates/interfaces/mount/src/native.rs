@@ -506,7 +506,7 @@ impl Gone {
     }
 
     fn remove(&self, salt: &[u8; 32]) {
-        // One that stays does no harm but to take room, and to have every mount look at all files: no file has its salt any more.
+        // One that stays takes room, and has every mount look at all files, and who only reads open each of which he asks the length; it does no other harm, for no file has its salt any more.
         if let Err(error) = self.journals.remove(salt) {
             tracing::warn!("the journal of a file that is gone cannot be removed: {error}");
         }

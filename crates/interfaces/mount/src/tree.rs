@@ -17,7 +17,10 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+/// Within so long the room of what was removed comes back: the kernel forgets it a moment after it has answered, and the lower file system clears it away in its own time.
+const ROOM_COMES: Duration = Duration::from_millis(500);
 
 /// With less room than this on the lower file system, in bytes, what is closed is stored at once.
 const ROOM_BYTES: u64 = 256 << 20;
@@ -72,6 +75,8 @@ pub(crate) struct Tree {
     kernel_dates: AtomicBool,
     /// What the log was told of new files that cannot be synced.
     told: Mutex<Told>,
+    /// When a name went last.
+    let_go: Mutex<Option<Instant>>,
     /// Whether something that a program wrote could not be taken, and nobody was told who unmounts.
     has_lost: AtomicBool,
 }
@@ -92,6 +97,7 @@ impl Tree {
             is_root: rustix::process::geteuid().is_root(),
             kernel_dates: AtomicBool::new(false),
             told: Mutex::default(),
+            let_go: Mutex::default(),
             has_lost: AtomicBool::new(false),
         })
     }
@@ -242,12 +248,12 @@ impl Tree {
         if self.is_read_only {
             return Err(Errno::ROFS.into());
         }
-        let old = opened.file.take().filter(|file| file.writes());
-        let lower = match &old {
+        let lower = match opened.file.as_ref().filter(|file| file.writes()) {
             Some(file) => file.lower_shared(),
             None => Arc::new(File::from(node.open_lower(&*self.format, &self.unsynced, OFlags::RDWR)?)),
         };
         let len = lower.metadata()?.len();
+        let old = opened.file.take().filter(|file| file.writes());
         let has_journal = old.as_ref().is_some_and(|file| file.has_journal());
         // Nothing of what comes may lie where the journal would put back what was.
         let emptied = if has_journal { lower.set_len(0).and_then(|()| lower.sync_data()) } else { Ok(()) };
@@ -304,9 +310,21 @@ impl Tree {
 
     /// A name of a node went. If it was the last, and nobody can open it any more, its room is given back at once; else when the kernel forgets it, which is as soon as nobody can.
     pub(crate) fn let_go(&self, node: &Node) {
+        *self.let_go.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
         self.nodes.forget(node.ino, 0);
         if self.format.has_much_gone() {
             self.settler.hasten_turn();
+        }
+    }
+
+    /// Does what needs room, and again if there is none, as long as that of what was just removed may come back.
+    pub(crate) fn with_room<T>(&self, attempt: impl Fn() -> io::Result<T>) -> io::Result<T> {
+        let is_awaited = || self.let_go.lock().unwrap_or_else(PoisonError::into_inner).is_some_and(|at| at.elapsed() < ROOM_COMES);
+        loop {
+            match attempt() {
+                Err(error) if error.kind() == io::ErrorKind::StorageFull && is_awaited() => std::thread::sleep(ROOM_COMES / 50),
+                outcome => return outcome,
+            }
         }
     }
 

@@ -185,6 +185,7 @@ fn a_file_that_was_cut_off_does_not_read_as_an_empty_one() {
             assert!(fs::metadata(&path).is_ok(), "it can be looked at");
             fixture.unmount();
         }
+        fs::remove_file(fixture.lower().join(LEFT_JOURNAL)).unwrap();
     }
     fs::write(lower, &whole).unwrap();
     assert!(fixture.mount(false));
@@ -263,13 +264,14 @@ fn a_read_only_mount_after_a_crash_shows_what_was_synced() {
     assert!(fs::read(&path).unwrap() == [vec![b'a'; 5000], vec![b'b'; 5], vec![b'c'; 70_000]].concat());
 }
 
-/// A file that was written in place, and synced.
-fn changed_in_place(path: &Path) {
+/// A file that was written in place, and synced, so that it has a journal.
+fn changed_in_place(path: &Path, lower: &Path) {
     fs::write(path, vec![b'a'; 300_000]).unwrap();
     let file = File::options().write(true).open(path).unwrap();
     file.sync_all().unwrap();
     file.write_all_at(b"attack at dawn", 100_000).unwrap();
     file.sync_all().unwrap();
+    assert_eq!(journals(lower), 1);
 }
 
 fn wait_for_no_journal(lower: &Path) {
@@ -332,10 +334,10 @@ fn journals_of_files_that_are_gone_are_removed_in_time() {
         }
         let mut fixture = Fixture::over(&lower, &upper, &Options::default(), turn);
         let path = upper.join("file");
-        changed_in_place(&path);
+        changed_in_place(&path, &lower);
         fs::remove_file(&path).unwrap();
         wait_for_no_journal(&lower);
-        changed_in_place(&path);
+        changed_in_place(&path, &lower);
         let cut = File::create(&path).unwrap();
         assert_eq!(journals(&lower), 0);
         drop(cut);

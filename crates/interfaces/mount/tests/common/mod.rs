@@ -152,8 +152,9 @@ impl Drop for Fixture {
     fn drop(&mut self) {
         if let Some((unmounter, thread)) = self.served.take() {
             // A test that fails has files open.
-            let _ = unmounter.unmount();
-            if !std::thread::panicking() {
+            if std::thread::panicking() {
+                let _ = unmounter.unmount();
+            } else if patiently(|| unmounter.unmount()).is_ok() {
                 let _ = thread.join();
             }
         }
