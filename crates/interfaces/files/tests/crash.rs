@@ -42,6 +42,15 @@ impl Setting {
         Ok(self.bounded(container))
     }
 
+    /// A file that was written with a [`block`], and closed.
+    fn written(&self, len: usize, number: usize) -> Arc<World> {
+        let world = World::new(SECRET);
+        let container = self.create(&world).unwrap();
+        container.write_at(&block(len, number), 0).unwrap();
+        container.close().unwrap();
+        world
+    }
+
     fn text(&self, world: &Arc<World>) -> bywash_files::Result<Vec<u8>> {
         let journals = world.journals();
         let container = Container::open(&self.client, &self.header, self.keys(), world.open("file"), &*journals)?;
@@ -145,10 +154,7 @@ fn run(setting: &Setting, world: &Arc<World>, steps: &[Step], states: &mut Vec<V
 /// Cuts a workload at every step, and looks at what is there afterwards. How many cuts that were, and after how many there was more than what was synced.
 fn cut_everywhere(setting: &Setting, steps: &[Step], what: &str) -> (usize, usize) {
     let (mut points, mut newer) = (0, 0);
-    let start = World::new(SECRET);
-    let container = setting.create(&start).unwrap();
-    container.write_at(&block(10_000, 99), 0).unwrap();
-    container.close().unwrap();
+    let start = setting.written(10_000, 99);
     for cut in 0.. {
         let world = start.restart(0);
         world.cut_at(cut);
@@ -199,10 +205,7 @@ fn a_cut_at_every_step_of_many_commits_leaves_the_file_old_or_new() {
 
 /// A workload in which a write or a sync fails, each in turn; whoever ran it dies then, or closes the file.
 fn fail_everywhere(setting: &Setting, steps: &[Step], what: &str) -> usize {
-    let start = World::new(SECRET);
-    let container = setting.create(&start).unwrap();
-    container.write_at(&block(10_000, 99), 0).unwrap();
-    container.close().unwrap();
+    let start = setting.written(10_000, 99);
     for fail in 0.. {
         let what = format!("{what}, failure {fail}, {steps:?}");
         let world = start.restart(0);
@@ -321,10 +324,7 @@ fn a_file_that_found_no_room_goes_on_when_there_is_some() {
 #[test]
 fn a_commit_is_one_sync() {
     let setting = Setting { journaled_max: container::JOURNALED_BYTES, ..Setting::new() };
-    let world = World::new(SECRET);
-    let container = setting.create(&world).unwrap();
-    container.write_at(&block(10 * CHUNK, 1), 0).unwrap();
-    container.close().unwrap();
+    let world = setting.written(10 * CHUNK, 1);
     let container = setting.open_rw(&world).unwrap();
     let commit = |number: usize| {
         container.write_at(&block(100, number), [5 * CHUNK, 10 * CHUNK + 1000 * number][number % 2] as u64).unwrap();
@@ -362,10 +362,7 @@ fn recover_with_cuts(setting: &Setting, world: &Arc<World>, text: &[u8], what: &
 fn a_cut_during_recovery_from_a_journal_that_was_never_synced() {
     let setting = Setting::new();
     let (old, new) = (block(30_000, 1), block(30_000, 2));
-    let start = World::new(SECRET);
-    let container = setting.create(&start).unwrap();
-    container.write_at(&old, 0).unwrap();
-    container.close().unwrap();
+    let start = setting.written(30_000, 1);
     let mut points = 0;
     for crash in 0.. {
         let dies = || {

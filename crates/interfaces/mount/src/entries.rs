@@ -46,8 +46,13 @@ impl Tree {
         // Whoever stores it, or cuts it, may do so while it is looked at: then it is looked at again, without him.
         let is_in_use = is_file && (is_known() || self.format.text_len(stat.st_size as u64).is_err());
         let node = self.nodes.enter(stat, parent, lower);
-        let open = if is_in_use { None } else { node.opened().file.clone() };
-        let attr = if is_in_use { self.attributes(&node) } else { self.described(&node, stat, open) };
+        let attr = if is_in_use {
+            self.attributes(&node)
+        } else {
+            // Not within the call, for which the lock would be held.
+            let open = node.opened().file.clone();
+            self.described(&node, stat, open)
+        };
         attr.inspect_err(|_| self.nodes.forget(node.ino, 1))
     }
 

@@ -223,12 +223,13 @@ fn what_is_not_authentic_is_named_in_the_log() {
     assert!(of_folder.contains(&of(&folder)) && of_folder.contains(&lower_folder.unwrap()), "{of_folder}");
 }
 
+fn copy(from: &Path, to: &Path) {
+    let status = std::process::Command::new("cp").arg("-a").arg("-T").args([from, to]).status().unwrap();
+    assert!(status.success());
+}
+
 /// A copy of a volume: the files as they were at one time, and the journals as at another.
 fn copied(files: &Path, journals: &Path, folder: &Path) -> Fixture {
-    let copy = |from: &Path, to: &Path| {
-        let status = std::process::Command::new("cp").arg("-a").arg("-T").args([from, to]).status().unwrap();
-        assert!(status.success());
-    };
     let [lower, upper] = ["copy", "copy.plain"].map(|name| folder.join(name));
     fs::create_dir(&upper).unwrap();
     copy(files, &lower);
@@ -251,7 +252,7 @@ fn a_read_only_mount_after_a_crash_shows_what_was_synced() {
     fixture.unmount();
     let folder = tempfile::tempdir().unwrap();
     let before = folder.path().join("before");
-    assert!(std::process::Command::new("cp").arg("-a").arg(fixture.lower()).arg(&before).status().unwrap().success());
+    copy(fixture.lower(), &before);
     assert!(fixture.mount(false));
     let file = File::options().append(true).open(&path).unwrap();
     (&file).write_all(&[b'b'; 5]).unwrap();
@@ -297,7 +298,7 @@ fn a_journal_stays_until_its_file_is_gone_for_good() {
     let path = upper.join("file");
     fs::write(&path, vec![b'a'; 300_000]).unwrap();
     fixture.unmount();
-    assert!(std::process::Command::new("cp").arg("-a").args([&lower, &before]).status().unwrap().success());
+    copy(&lower, &before);
     assert!(fixture.mount(false));
     let file = File::options().write(true).open(&path).unwrap();
     file.write_all_at(b"attack at dawn", 100_000).unwrap();
