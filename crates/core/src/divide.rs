@@ -8,7 +8,7 @@ mod tweak;
 
 use crate::algorithm::{Algorithm, Kind};
 use crate::operation::Direction;
-use std::sync::LazyLock;
+use once_cell::race::OnceBox;
 
 /// How a mode goes on in mid-text.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -25,11 +25,13 @@ pub type TweakCipher<'a> = dyn Fn(Direction, [u8; 16]) -> Option<[u8; 16]> + 'a;
 /// How an algorithm goes on, and at multiples of how many bytes.
 type Cut = Option<(Mode, usize)>;
 
-/// By the algorithm's number and the direction's: asked of every request, so it is found once.
-static CUTS: LazyLock<Vec<[Cut; 3]>> = LazyLock::new(|| {
+/// By the algorithm's number and the direction's: asked of every request, so it is found once. Nobody waits for who finds it: that thread may be missing, in a child of fork.
+static CUTS: OnceBox<[[Cut; 3]; Algorithm::COUNT]> = OnceBox::new();
+
+fn cuts() -> Box<[[Cut; 3]; Algorithm::COUNT]> {
     let directions = [Direction::Encrypt, Direction::Decrypt, Direction::Compute];
-    Algorithm::ALL.iter().map(|&algorithm| directions.map(|direction| named(algorithm, direction))).collect()
-});
+    Box::new(core::array::from_fn(|number| directions.map(|direction| named(Algorithm::ALL[number], direction))))
+}
 
 fn named(algorithm: Algorithm, direction: Direction) -> Cut {
     let Kind::Cipher { iv, block, .. } = algorithm.kind() else { return None };
@@ -43,7 +45,7 @@ fn named(algorithm: Algorithm, direction: Direction) -> Cut {
 }
 
 fn mode(algorithm: Algorithm, direction: Direction) -> Cut {
-    CUTS[usize::from(algorithm.number())][direction as usize]
+    CUTS.get_or_init(cuts)[usize::from(algorithm.number())][direction as usize]
 }
 
 /// A cut may be made at multiples of so many bytes; `None` for what cannot be cut.

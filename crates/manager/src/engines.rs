@@ -5,7 +5,8 @@ use bywash_engine_board::{Board, CARDS, Fpga};
 use bywash_engine_cpu::CpuEngine;
 use bywash_engine_gpu::Backend;
 use core::str::FromStr;
-use std::sync::{Arc, OnceLock};
+use once_cell::race::OnceBox;
+use std::sync::Arc;
 
 /// What a look around found.
 #[derive(Clone)]
@@ -35,8 +36,9 @@ pub fn look_around() -> Engines {
 
 /// The CPU engine of this process, for work in the caller's own place.
 pub fn here() -> Arc<dyn Engine> {
-    static HERE: OnceLock<Arc<CpuEngine>> = OnceLock::new();
-    HERE.get_or_init(|| Arc::new(CpuEngine::new())).clone()
+    // Nobody waits for the thread that makes it: it may be missing, in a child of fork.
+    static HERE: OnceBox<Arc<CpuEngine>> = OnceBox::new();
+    HERE.get_or_init(|| Box::new(Arc::new(CpuEngine::new()))).clone()
 }
 
 /// The same by AWS-LC alone, without the kernels: to compare with.

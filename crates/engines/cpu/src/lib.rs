@@ -39,6 +39,11 @@
 //! kernel's is made when a batch first needs it, so that opening a session costs no more than a copy of the key.
 //! [`CpuEngine::without_lanes`] is the same engine without kernels, for comparison.
 //!
+//! # Forks
+//!
+//! `fork` waits while another thread is in an RSA private operation or an ECDSA or DSA signature of the library's, or draws random bytes: it would leave the child with the
+//! library's locks held for ever (`ffi::forks`). At most a second, and what wants to begin meanwhile at most a fifth of one: then the child takes its chances.
+//!
 //! # What guards secrets
 //!
 //! - AES, GHASH, ChaCha20, Poly1305, the hashes, X25519, Ed25519, P-256 and P-384 run in constant time in the library's assembly for x86-64 and AArch64.
@@ -112,6 +117,7 @@ pub struct CpuEngine {
 impl CpuEngine {
     /// With lanes for public-key operations if the processor has AVX-512 IFMA, and with the AES kernels if it has VAES on 512-bit registers.
     pub fn new() -> Self {
+        ffi::forks::watch();
         let (lanes, kernels) = (lanes::is_supported(), kernels::is_supported());
         Self { lanes, kernels, narrow: kernels::narrow::best(), aegis: aegis::Path::best(), legacy: legacy::IS_HERE }
     }
@@ -127,6 +133,7 @@ impl CpuEngine {
     /// Without kernels, whatever the processor has: the library computes everything, one by one, but AEGIS, of which it has nothing, which is computed without AES
     /// instructions. Legacy ciphers, of which it has Blowfish alone, are missing.
     pub fn without_lanes() -> Self {
+        ffi::forks::watch();
         Self { lanes: false, kernels: false, narrow: None, aegis: aegis::Path::Portable, legacy: false }
     }
 

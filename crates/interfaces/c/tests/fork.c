@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { THREADS = 6, FORKS = 40, CHILD_ROUNDS = 100 };
+enum { THREADS = 6, CHILD_ROUNDS = 100 };
 
 static bywash_session *session;
 static uint8_t key[32] = {1}, iv[12] = {2}, text[4096] = {3}, wanted[4096], wanted_tag[16];
@@ -68,8 +68,10 @@ static void child(void)
     _exit(0);
 }
 
-int main(void)
+/* fork FORKS */
+int main(int argc, char **argv)
 {
+    int forks = argc > 1 ? atoi(argv[1]) : 1;
     bywash_client *client;
     if (bywash_client_new(NULL, &client) != BYWASH_STATUS_OK ||
         bywash_session_symmetric(client, "AES-256-GCM", key, sizeof key, 16, &session) != BYWASH_STATUS_OK) {
@@ -83,7 +85,7 @@ int main(void)
     for (int i = 0; i < THREADS; i++)
         pthread_create(&threads[i], NULL, work, NULL);
     int bad = 0;
-    for (int i = 0; i < FORKS; i++) {
+    for (int i = 0; i < forks; i++) {
         pid_t pid = fork();
         if (pid == 0)
             child();
@@ -96,6 +98,6 @@ int main(void)
     atomic_store(&over, 1);
     for (int i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
-    printf("%d forks, %d bad; %ld rounds in threads, %d bad\n", FORKS, bad, atomic_load(&done), atomic_load(&failures));
+    printf("%d forks, %d bad; %ld rounds in threads, %d bad\n", forks, bad, atomic_load(&done), atomic_load(&failures));
     return bad || atomic_load(&failures);
 }

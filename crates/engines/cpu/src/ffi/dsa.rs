@@ -1,7 +1,7 @@
 //! DSA keys and signatures.
 
 use super::number::{Number, write_padded};
-use super::{Refused, accepted, lc, refused};
+use super::{Refused, accepted, forks, lc, refused};
 use core::ptr::{NonNull, null, null_mut};
 
 /// A key, with or without its private half.
@@ -25,6 +25,7 @@ impl DsaKey {
 
     /// Signs a digest; each half of the signature fills its place.
     pub(crate) fn sign(&self, digest: &[u8], r: &mut [u8], s: &mut [u8]) -> Result<(), Refused> {
+        let _inside = forks::enter();
         // SAFETY: the digest is readable for its length, the key is live; null is handled.
         let made = NonNull::new(unsafe { lc::DSA_do_sign(digest.as_ptr(), digest.len(), self.0.as_ptr()) });
         let made = Signature(made.ok_or_else(refused)?);
@@ -43,6 +44,7 @@ impl DsaKey {
         let given = Signature(NonNull::new(unsafe { lc::DSA_SIG_new() }).ok_or_else(refused)?);
         // SAFETY: all are live and ours; given none that is null the call succeeds, and has taken them over.
         accepted(unsafe { lc::DSA_SIG_set0(given.0.as_ptr(), r.into_raw(), s.into_raw()) })?;
+        let _inside = forks::enter();
         // SAFETY: the digest is readable for its length, key and signature are live.
         match unsafe { lc::DSA_do_verify(digest.as_ptr(), digest.len(), given.0.as_ptr(), self.0.as_ptr()) } {
             1 => Ok(true),

@@ -1,7 +1,7 @@
 //! The curves P-256 and P-384: ECDSA and ECDH.
 
 use super::number::{Number, write_padded};
-use super::{Refused, accepted, lc, refused};
+use super::{Refused, accepted, forks, lc, refused};
 use core::ffi::c_void;
 use core::ptr::{NonNull, null, null_mut};
 
@@ -111,6 +111,7 @@ impl EcKey {
     /// ECDSA signature `r || s` of a digest; `output` is as long as both. Nonce, inversion and multiplication are constant-time in the library (`ecdsa_sign_impl`), and
     /// the nonce is drawn with the key and digest mixed in, against a weak random source.
     pub(crate) fn sign(&self, digest: &[u8], output: &mut [u8]) -> Result<(), Refused> {
+        let _inside = forks::enter();
         // SAFETY: the key is only read (a const pointer, ec_key.h); `digest` is readable.
         let signature = unsafe { lc::ECDSA_do_sign(digest.as_ptr(), digest.len(), self.key.as_ptr()) };
         let signature = NonNull::new(signature).map(Signature).ok_or_else(refused)?;

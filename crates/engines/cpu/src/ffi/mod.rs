@@ -12,6 +12,7 @@ pub(crate) mod cipher;
 pub(crate) mod dsa;
 pub(crate) mod ec;
 pub(crate) mod ed25519;
+pub(crate) mod forks;
 pub(crate) mod hash;
 pub(crate) mod library;
 pub(crate) mod number;

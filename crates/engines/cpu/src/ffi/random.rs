@@ -1,9 +1,10 @@
 //! Random bytes.
 
-use super::{Refused, accepted, lc};
+use super::{Refused, accepted, forks, lc};
 
 /// Fills the buffer from the library's generator (CTR_DRBG of SP 800-90A, seeded from the system, and again in a forked child).
 pub(crate) fn fill(buffer: &mut [u8]) -> Result<(), Refused> {
+    let _inside = forks::enter();
     // SAFETY: writable for its length.
     accepted(unsafe { lc::RAND_bytes(buffer.as_mut_ptr(), buffer.len()) })
 }

@@ -1,7 +1,7 @@
 //! Raw RSA.
 
 use super::number::Number;
-use super::{Refused, accepted, lc, refused};
+use super::{Refused, accepted, forks, lc, refused};
 use bywash_core::{RsaPrivateKey, RsaPublicKey};
 use core::ffi::c_int;
 use core::ptr::NonNull;
@@ -38,6 +38,7 @@ impl Rsa {
         let dq = Number::from_bytes(&key.exponent2)?;
         let qinv = Number::from_bytes(&key.coefficient)?;
         let new = if is_large(&key.public.exponent) { lc::RSA_new_private_key_large_e } else { lc::RSA_new_private_key };
+        let _inside = forks::enter();
         // SAFETY: all numbers live through the call, which copies them.
         let rsa = unsafe { new(n.as_ptr(), e.as_ptr(), d.as_ptr(), p.as_ptr(), q.as_ptr(), dp.as_ptr(), dq.as_ptr(), qinv.as_ptr()) };
         NonNull::new(rsa).map(|key| Self { key }).ok_or_else(refused)
@@ -47,6 +48,7 @@ impl Rsa {
     pub(crate) fn public(key: &RsaPublicKey) -> Result<Self, Refused> {
         let [n, e] = public_numbers(key)?;
         let new = if is_large(&key.exponent) { lc::RSA_new_public_key_large_e } else { lc::RSA_new_public_key };
+        let _inside = forks::enter();
         // SAFETY: both numbers live through the call, which copies them.
         let rsa = unsafe { new(n.as_ptr(), e.as_ptr()) };
         NonNull::new(rsa).map(|key| Self { key }).ok_or_else(refused)
@@ -65,6 +67,7 @@ impl Rsa {
 
     fn raw(&self, operation: Raw, input: &[u8], output: &mut [u8]) -> Result<(), Refused> {
         let mut written = 0;
+        let _inside = forks::enter();
         // SAFETY: the spans are valid for their lengths. rsa.h: RSA_sign_raw is "considered non-mutating for thread-safety purposes and may be
         // used concurrently", although it takes a mutable pointer; so does RSA_encrypt.
         accepted(unsafe {

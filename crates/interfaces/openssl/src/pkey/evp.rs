@@ -67,13 +67,14 @@ impl Digest {
         if name.is_empty() {
             return None;
         }
-        if let Ok(remembered) = REMEMBERED.read()
+        // Tried, not waited for: in a child of fork who held it may be missing.
+        if let Ok(remembered) = REMEMBERED.try_read()
             && let Some((_, digest)) = remembered.iter().find(|(known, _)| known == name)
         {
             return Some(digest.clone());
         }
         let digest = Arc::new(Self::fetch(name)?);
-        if let Ok(mut remembered) = REMEMBERED.write()
+        if let Ok(mut remembered) = REMEMBERED.try_write()
             && remembered.len() < REMEMBERED_MAX
         {
             remembered.push((name.to_owned(), digest.clone()));
