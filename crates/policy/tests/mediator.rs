@@ -375,3 +375,55 @@ fn what_was_late_once_is_tried_again() {
     }
     assert!(by_processor[1] > 15_000, "{} of the last 20,000", by_processor[1]);
 }
+
+/// When the last of a request of 256 MiB is begun that comes to two launches which hang, beside a processor of four workers: in parts, or whole.
+fn begun_beside_hanging_launches(is_cut: bool) -> u64 {
+    let mut policy = by_name("mediator", &[engine("cpu", 4, 1, 0.0, 0.33), engine("gpu", 2, 64, 60_000.0, 0.03)]).unwrap();
+    let mut now = acquaint(&mut *policy, 40, [1_450, 60_200], 300_000);
+    for id in 50..52 {
+        policy.event(now, Event::Arrived(request(id, 16 << 20, GPU)));
+        assert_eq!(policy.decide(now, &mut vec![]), Decision::Dispatch(EngineId(1)));
+    }
+    let (arrived, whole, mut parts) = (now, request(100, 256 << 20, BOTH), vec![]);
+    policy.cut(now, &whole, &mut parts);
+    assert!(parts.iter().any(|(engine, _)| engine.0 == 1), "{parts:?}");
+    if is_cut {
+        for (id, &(meant, bytes)) in (100..).zip(&parts) {
+            policy.event(now, Event::PartArrived(request(id, bytes, BOTH), meant));
+        }
+    } else {
+        policy.event(now, Event::Arrived(whole));
+    }
+    let mut waiting = if is_cut { parts.len() } else { 1 };
+    let mut running: Vec<(Time, Vec<RequestId>)> = vec![];
+    loop {
+        let mut batch = vec![];
+        let next = match policy.decide(now, &mut batch) {
+            Decision::Dispatch(engine) => {
+                assert_eq!(engine, EngineId(0), "the GPU has no free worker");
+                waiting -= batch.len();
+                if waiting == 0 {
+                    return now.since_ns(arrived);
+                }
+                running.push((now + 6_500_000, batch));
+                continue;
+            }
+            Decision::WaitUntil(until) => Some(until),
+            _ => None,
+        };
+        running.sort_by_key(|(end, _)| std::cmp::Reverse(*end));
+        let ends = running.last().map(|(end, _)| *end);
+        now = next.into_iter().chain(ends).min().expect("it waits beside idle workers and nobody is to ask again");
+        if Some(now) == ends {
+            let (_, batch) = running.pop().unwrap();
+            policy.event(now, Event::Finished { engine: EngineId(0), batch: &batch, service_ns: Some(6_500_000) });
+        }
+    }
+}
+
+#[test]
+fn a_part_does_not_wait_for_ever_for_the_engine_that_it_was_meant_for() {
+    let [whole, parts] = [false, true].map(begun_beside_hanging_launches);
+    assert!(whole < 200_000_000, "{whole}");
+    assert!(parts < 200_000_000, "{parts}");
+}

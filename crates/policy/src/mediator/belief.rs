@@ -12,9 +12,11 @@
 //!
 //! # Forgetting
 //!
-//! Without observation the index falls back to that of no load, as far as it is [trusted](Sight::trust) no more.
+//! Without observation the index falls back to that of no load, as far as it is [trusted](Sight::trust) no more. What else speaks against an engine, slow hand-overs and a size that took long,
+//! loses [weight](Evidence::weight) more slowly, for each size by itself, for otherwise a few slow launches would keep all others away, and nobody would ever see that they are over. Once it is
+//! tried again, as much of it is believed again as that one bears out. What speaks for an engine is not forgotten: that it is so no longer shows by itself.
 
-use super::sight::Sight;
+use super::sight::{Evidence, Sight};
 use crate::EngineInfo;
 use crate::estimate::Estimate;
 use bywash_core::route::{ROUTES, route_index};
@@ -31,15 +33,29 @@ const SLOW: f64 = 0.5;
 /// One observation counts for at most so many times what is believed, or as small a part of it.
 const LEAP_MAX: f64 = 8.0;
 
-/// Logarithms, of measured time over listed time.
-#[derive(Clone, Copy, Default)]
+/// Of measured time over listed time: logarithms, but for `times`.
+#[derive(Clone, Copy)]
 struct Size {
-    lately: f64,
-    /// The index when that was seen.
-    index: f64,
+    /// How it was lately, less the index then; and how many times as long that is.
+    own: f64,
+    times: f64,
     long_run: f64,
     /// How often it was seen.
     seen: u32,
+    evidence: Evidence,
+}
+
+impl Size {
+    const NEW: Self = Self { own: 0.0, times: 1.0, long_run: 0.0, seen: 0, evidence: Evidence::NONE };
+
+    fn set_own(&mut self, own: f64) {
+        (self.own, self.times) = (own, own.exp());
+    }
+}
+
+/// How many times as long is believed where so many were seen: of what speaks against an engine only its weight counts.
+fn weighed(times: f64, weight: f64) -> f64 {
+    if times > 1.0 { 1.0 + (times - 1.0) * weight } else { times }
 }
 
 /// See the [module](self).
@@ -51,6 +67,8 @@ pub(super) struct Belief {
     /// How often anything was seen.
     seen: u32,
     sight: Sight,
+    /// Of an engine that was never seen at work.
+    untried: Evidence,
     launches: bool,
     /// How a hand-over is, over the listed one: a logarithm, and how many times as long.
     handover: f64,
@@ -78,10 +96,11 @@ impl Belief {
         Self {
             least: Algorithm::ALL.iter().map(|&algorithm| listed_shape(&listed, algorithm, SMALLEST_BYTES).handover).collect(),
             listed,
-            sizes: vec![Size::default(); ROUTES],
+            sizes: vec![Size::NEW; ROUTES],
             index: 0.0,
             seen: 0,
             sight: Sight::default(),
+            untried: Evidence::NONE,
             launches,
             handover: 0.0,
             handover_times: 1.0,
@@ -91,32 +110,56 @@ impl Belief {
 
     /// Nanoseconds of a batch of `count` operations of `bytes` each, begun now, with the host's processor taking `host` times as long as unloaded.
     pub(super) fn batch_ns(&self, now: Time, host: f64, algorithm: Algorithm, bytes: u64, count: usize) -> f64 {
+        self.weighed_ns(now, host, algorithm, bytes, count, self.weight(now, algorithm, bytes))
+    }
+
+    fn weighed_ns(&self, now: Time, host: f64, algorithm: Algorithm, bytes: u64, count: usize, weight: f64) -> f64 {
         if self.launches && !algorithm.is_public_key() {
-            let Shape { handover, each } = self.shape(now, host, algorithm, bytes);
+            let Shape { handover, each } = self.weighed_shape(now, host, algorithm, bytes, weight);
             return handover + count as f64 * each;
         }
         let listed = self.listed.batch_ns(algorithm, bytes, count);
-        listed * self.size_at(now, algorithm, bytes, listed).exp()
+        listed * self.size_times(now, algorithm, bytes, listed, weight)
     }
 
     /// A batch's hand-over, and each operation of this size in it.
     pub(super) fn shape(&self, now: Time, host: f64, algorithm: Algorithm, bytes: u64) -> Shape {
+        self.weighed_shape(now, host, algorithm, bytes, self.weight(now, algorithm, bytes))
+    }
+
+    fn weighed_shape(&self, now: Time, host: f64, algorithm: Algorithm, bytes: u64, weight: f64) -> Shape {
         let Shape { handover, each } = listed_shape(&self.listed, algorithm, bytes);
-        Shape { handover: self.handover_ns(host, handover), each: each * self.size_at(now, algorithm, bytes, each).exp() }
+        Shape { handover: self.handover_ns(host, handover, weight), each: each * self.size_times(now, algorithm, bytes, each, weight) }
     }
 
-    /// Nanoseconds that a hand-over takes at least, whatever is handed over.
-    pub(super) fn least_handover(&self, host: f64, algorithm: Algorithm) -> f64 {
-        self.handover_ns(host, self.least[usize::from(algorithm.number())])
+    /// Nanoseconds that a hand-over of something of this size takes at least, whatever goes with it.
+    pub(super) fn least_handover(&self, now: Time, host: f64, algorithm: Algorithm, bytes: u64) -> f64 {
+        self.handover_ns(host, self.least[usize::from(algorithm.number())], self.weight(now, algorithm, bytes))
     }
 
-    fn handover_ns(&self, host: f64, listed: f64) -> f64 {
-        (listed + self.host_ns * (host - 1.0)) * self.handover_times
+    fn handover_ns(&self, host: f64, listed: f64, weight: f64) -> f64 {
+        (listed + self.host_ns * (host - 1.0)) * weighed(self.handover_times, weight)
+    }
+
+    /// What weight that has which speaks against it, for something of this size.
+    fn weight(&self, now: Time, algorithm: Algorithm, bytes: u64) -> f64 {
+        self.sizes[place(algorithm, bytes)].evidence.weight(now)
     }
 
     /// So many requests that it could have done went elsewhere.
     pub(super) fn pass(&mut self, requests: usize) {
         self.sight.pass(requests);
+        self.untried.pass(requests);
+    }
+
+    /// The same of one size: those of a [route](route_index).
+    pub(super) fn pass_size(&mut self, route: usize, requests: usize) {
+        self.sizes[route].evidence.pass(requests);
+    }
+
+    /// One of so many bytes was cut into parts for others: of whatever size, a part of it could have been this engine's.
+    pub(super) fn pass_parts(&mut self, algorithm: Algorithm, bytes: u64) {
+        (place(algorithm, 0)..=place(algorithm, bytes)).for_each(|route| self.pass_size(route, 1));
     }
 
     /// Whether it was ever seen at work.
@@ -124,14 +167,18 @@ impl Belief {
         self.sight.is_known()
     }
 
+    /// Of one that was never seen at work: what weight that has still, from 1 down to 0.
+    pub(super) fn untried(&self, now: Time) -> f64 {
+        self.untried.weight(now)
+    }
+
     /// How many times as long as unloaded it takes, by the index.
     pub(super) fn load(&self, now: Time) -> f64 {
         self.index_at(now, 0.0).exp().max(1.0)
     }
 
-    fn size_at(&self, now: Time, algorithm: Algorithm, bytes: u64, ns: f64) -> f64 {
-        let size = self.sizes[place(algorithm, bytes)];
-        size.lately + self.index_at(now, ns) - size.index
+    fn size_times(&self, now: Time, algorithm: Algorithm, bytes: u64, ns: f64, weight: f64) -> f64 {
+        weighed(self.sizes[place(algorithm, bytes)].times, weight) * self.index_at(now, ns).exp()
     }
 
     /// The index, as far as it is to be trusted for what takes so long.
@@ -139,29 +186,52 @@ impl Belief {
         self.index * self.sight.trust(now, ns)
     }
 
+    /// Of what spoke against it as much is believed again as a batch bears out that took so long, but not less than had weight still.
+    fn recall(&mut self, now: Time, host: f64, algorithm: Algorithm, bytes: u64, count: usize, measured_ns: u64) {
+        let weight = self.weight(now, algorithm, bytes);
+        let [forgiven_ns, all_ns] = [weight, 1.0].map(|weight| self.weighed_ns(now, host, algorithm, bytes, count, weight));
+        if all_ns <= forgiven_ns {
+            return;
+        }
+        let borne_out = ((measured_ns as f64 - forgiven_ns) / (all_ns - forgiven_ns)).clamp(0.0, 1.0);
+        let weight = weight + (1.0 - weight) * borne_out;
+        self.set_handover(weighed(self.handover_times, weight).ln());
+        let size = &mut self.sizes[place(algorithm, bytes)];
+        size.set_own(weighed(size.times, weight).ln());
+    }
+
+    fn set_handover(&mut self, handover: f64) {
+        (self.handover, self.handover_times) = (handover, handover.exp());
+    }
+
     /// A batch has taken so long.
     pub(super) fn observe(&mut self, now: Time, host: f64, algorithm: Algorithm, bytes: u64, count: usize, measured_ns: u64) {
+        let listed_ns = self.listed.batch_ns(algorithm, bytes, count);
+        self.recall(now, host, algorithm, bytes, count, measured_ns);
+        self.sizes[place(algorithm, bytes)].evidence.see(now, listed_ns, count);
         let believed_ns = self.batch_ns(now, host, algorithm, bytes, count);
         let surprise = (measured_ns.max(1) as f64 / believed_ns).ln().clamp(-LEAP_MAX.ln(), LEAP_MAX.ln());
-        let before = self.index_at(now, self.listed.batch_ns(algorithm, bytes, count));
+        let before = self.index_at(now, listed_ns);
         let seen = self.sizes[place(algorithm, bytes)].seen;
         let gain = |seen: u32| if seen < SOME { GAIN } else { GAIN * (believed_ns / LONG_NS).clamp(GAIN_MIN / GAIN, 1.0) };
         // A new size says no more of the others than one that is known.
         let (gain, gain_of_all) = (gain(seen), gain(self.seen));
+        // As far as it is forgotten how loaded it was, that it is slow is no news of load, which would be forgotten as fast.
+        let gain_of_load = if self.sight.is_known() { gain_of_all * self.sight.trust(now, listed_ns) } else { 1.0 };
         let mut of_size = surprise;
         if self.launches && !algorithm.is_public_key() {
             let share = self.shape(now, host, algorithm, bytes).handover / believed_ns;
             let both = share * share + (1.0 - share) * (1.0 - share);
-            self.handover += gain_of_all * surprise * share / both;
-            self.handover_times = self.handover.exp();
+            self.set_handover(self.handover + gain_of_all * surprise * share / both);
             of_size *= (1.0 - share) / both;
         }
         let size = &mut self.sizes[place(algorithm, bytes)];
-        let believed = size.lately + before - size.index;
+        let believed = size.own + before;
         let lately = believed + of_size * if seen > 0 { gain } else { 1.0 };
-        let index = before + (believed + of_size - size.long_run - before) * if self.sight.is_known() { gain_of_all } else { 1.0 };
-        let long_run = size.long_run + SLOW * gain * (believed + of_size - before - size.long_run);
-        *size = Size { lately, index, long_run, seen: seen.saturating_add(1) };
+        let index = before + (believed + of_size - size.long_run - before) * gain_of_load;
+        size.long_run += SLOW * gain * (believed + of_size - before - size.long_run);
+        size.seen = seen.saturating_add(1);
+        size.set_own(lately - index);
         self.index = index;
         self.seen = self.seen.saturating_add(1);
         self.sight.see(now);
@@ -268,15 +338,66 @@ mod tests {
 
     #[test]
     fn launches_that_differ_tell_hand_over_from_work() {
-        let sheet = "engine = \"gpu\"\nhandover_ns = 20000.0\n[algorithms.\"AES-128-CTR\"]\npoints = [[0, 100.0], [1000000, 100100.0]]\n";
-        let costs = CostSheet::from_toml(sheet, "test").unwrap();
-        let mut belief = Belief::of(&EngineInfo { workers: 1, lanes: Lanes::same(1024), costs }, true);
+        let mut belief = gpu();
         for round in 0..40 {
             let count = [1, 100][round % 2];
             belief.observe(Time(round as u64), 1.0, AES, 1000, count, 100_000 + 400 * count as u64);
         }
         let Shape { handover, each } = belief.shape(Time(40), 1.0, AES, 1000);
         assert!((80e3..120e3).contains(&handover) && (300.0..500.0).contains(&each), "{handover} {each}");
+    }
+
+    fn gpu() -> Belief {
+        let sheet = "engine = \"gpu\"\nhandover_ns = 20000.0\n[algorithms.\"AES-128-CTR\"]\npoints = [[0, 100.0], [1000000, 100100.0]]\n";
+        Belief::of(&EngineInfo { workers: 1, lanes: Lanes::same(1024), costs: CostSheet::from_toml(sheet, "test").unwrap() }, true)
+    }
+
+    /// One whose launches of some sizes took so many times as long as listed; and a while later, when much of those sizes went elsewhere.
+    fn forgiven(times: u64) -> (Belief, Time) {
+        let mut belief = gpu();
+        for round in 0..20 {
+            let bytes = [1_000, 1_000_000][round as usize % 2];
+            belief.observe(Time(round * 1_000_000), 1.0, AES, bytes, 1, times * (20_100 + bytes / 10));
+        }
+        belief.pass(1_000_000);
+        [1_000, 1_000_000].iter().for_each(|&bytes| belief.pass_size(place(AES, bytes), 1_000_000));
+        (belief, Time(60_000_000_000))
+    }
+
+    #[test]
+    fn slow_launches_that_are_not_seen_any_more_are_forgiven() {
+        let (belief, later) = forgiven(10);
+        for bytes in [1_000, 1_000_000] {
+            let times = |now| belief.batch_ns(now, 1.0, AES, bytes, 1) / (20_100.0 + bytes as f64 / 10.0);
+            assert!(times(later) < 1.3, "{bytes}: {}", times(later));
+            assert!(times(Time(20_000_000)) > 8.0, "{bytes}: {}", times(Time(20_000_000)));
+        }
+        assert!(belief.least_handover(later, 1.0, AES, 1_000) < 1.3 * 20_100.0, "nor is it taken for too late before that is looked at");
+    }
+
+    #[test]
+    fn one_that_fails_when_it_is_tried_again_is_believed_to_be_as_slow_as_before() {
+        let (mut belief, later) = forgiven(10);
+        belief.observe(later, 1.0, AES, 1_000_000, 1, 10 * 120_100);
+        let times = belief.batch_ns(later, 1.0, AES, 1_000_000, 1) / 120_100.0;
+        // All but what load was.
+        assert!((5.0..13.0).contains(&times), "{times}");
+    }
+
+    #[test]
+    fn what_is_well_when_it_is_tried_again_tells_of_hand_overs_of_all_sizes() {
+        let (mut belief, later) = forgiven(10);
+        belief.observe(later, 1.0, AES, 1_000, 1, 20_200);
+        assert!(belief.least_handover(later, 1.0, AES, 1_000_000) < 1.3 * 20_100.0);
+    }
+
+    #[test]
+    fn what_speaks_for_an_engine_is_not_forgotten() {
+        let mut belief = belief();
+        (0..40).for_each(|round| belief.observe(Time(round * 1_000_000), 1.0, AES, 1_000, 1, 275));
+        let later = Time(60_000_000_000);
+        belief.pass_size(place(AES, 1_000), 1_000_000);
+        assert!(off(&belief, later, 1_000, 0.25) < 1.1, "{}", off(&belief, later, 1_000, 0.25));
     }
 
     #[test]

@@ -14,7 +14,8 @@
 //!
 //! # Cutting
 //!
-//! A large request of a mode that [can be divided](bywash_core::divide) is cut into parts when it arrives and nothing waits, if it is done a seventh sooner so.
+//! A large request of a mode that [can be divided](bywash_core::divide) is cut into parts when it arrives and nothing waits, if it is done a seventh sooner so. Each part goes to the engine that it
+//! is meant for, unless that is gone, or busy for so long that the part loses patience with it.
 //!
 //! # Handing over
 //!
@@ -42,6 +43,7 @@ mod gap;
 mod lag;
 mod offer;
 mod pack;
+mod parts;
 mod setting;
 mod sight;
 
@@ -127,6 +129,7 @@ struct Kind {
     /// Of parts: the engine that they are meant for.
     meant: Option<EngineId>,
     class: SizeClass,
+    route: usize,
     /// Bytes of all that wait.
     bytes: u64,
 }
@@ -197,8 +200,8 @@ impl Mediator {
     }
 
     /// What a launch is believed to take at least, whatever is in it.
-    fn least_handover(&self, id: EngineId, algorithm: Algorithm) -> f64 {
-        self.overdue[usize::from(id.0)] * self.engine(id).belief.least_handover(self.host, algorithm)
+    fn least_handover(&self, now: Time, id: EngineId, algorithm: Algorithm, bytes: u64) -> f64 {
+        self.overdue[usize::from(id.0)] * self.engine(id).belief.least_handover(now, self.host, algorithm, bytes)
     }
 
     /// How many times as long as unloaded the host's processor takes.
@@ -224,10 +227,11 @@ impl Mediator {
         }
     }
 
-    /// How the figures of a processor count that was never seen at work, beside another engine that was: twice. A first try on one that others have loaded is dear.
-    fn doubt(&self, id: EngineId, set: EngineSet) -> f64 {
+    /// How the figures of a processor count that was never seen at work, beside another engine that was: twice, and less as more goes elsewhere. A first try on one that others have loaded is dear.
+    fn doubt(&self, now: Time, id: EngineId, set: EngineSet) -> f64 {
         let is_known = |engine: EngineId| self.engine(engine).belief.is_known();
-        if self.engine(id).is_processor && !is_known(id) && set.and(self.workers.up()).iter().any(is_known) { DOUBT } else { 1.0 }
+        let is_doubted = self.engine(id).is_processor && !is_known(id) && set.and(self.workers.up()).iter().any(is_known);
+        if is_doubted { 1.0 + (DOUBT - 1.0) * self.engine(id).belief.untried(now) } else { 1.0 }
     }
 
     fn engine(&self, id: EngineId) -> &EngineState {
@@ -239,28 +243,25 @@ impl Mediator {
         self.queue(now, request, None);
     }
 
-    /// All parts of a request arrive at one time, and are one arrival.
-    fn part_arrived(&mut self, now: Time, request: Request, meant: Option<EngineId>) {
-        let gap = &mut self.gaps[usize::from(request.algorithm.number())];
-        if !gap.is_last(now) {
-            gap.arrival(now);
-        }
-        self.queue(now, request, meant);
-    }
-
     fn queue(&mut self, now: Time, request: Request, meant: Option<EngineId>) {
         if self.waiting.contains(request.id) {
             return;
         }
+        let kind = self.queue_since(now, request, meant);
+        self.last = Some((kind, request.id));
+    }
+
+    /// One that does not wait yet, though it arrived then.
+    fn queue_since(&mut self, arrived: Time, request: Request, meant: Option<EngineId>) -> u16 {
         let kind = self.kind_of(&request, meant);
         let was_empty = self.waiting.len(usize::from(kind)) == 0;
-        self.waiting.push(usize::from(kind), request, now);
-        self.last = Some((kind, request.id));
+        self.waiting.push(usize::from(kind), request, arrived);
         self.kinds[usize::from(kind)].bytes += request.bytes;
         if was_empty {
             self.busy.push(kind);
             self.resolved = None;
         }
+        kind
     }
 
     fn kind_of(&mut self, request: &Request, meant: Option<EngineId>) -> u16 {
@@ -270,7 +271,7 @@ impl Mediator {
         known.copied().unwrap_or_else(|| {
             let kind = self.waiting.add_queue() as u16;
             let Request { algorithm, direction, engines, .. } = *request;
-            self.kinds.push(Kind { algorithm, direction, engines, meant, class: SizeClass::of(algorithm, size), bytes: 0 });
+            self.kinds.push(Kind { algorithm, direction, engines, meant, class: SizeClass::of(algorithm, size), route, bytes: 0 });
             self.by_route[route].push(kind);
             kind
         })
@@ -293,19 +294,6 @@ impl Mediator {
         self.workers.give(engine);
         let host = self.host_at(now);
         self.engines[usize::from(engine.0)].finished(now, host, batch, service_ns);
-    }
-
-    /// Parts that were meant for an engine which is gone go wherever they may.
-    fn engine_down(&mut self, now: Time, engine: EngineId) {
-        self.workers.set_up(engine, false);
-        for kind in self.busy.clone() {
-            if self.kinds[usize::from(kind)].meant == Some(engine) {
-                while let Some(entry) = self.pop(kind) {
-                    self.queue(now, entry.request, None);
-                }
-            }
-        }
-        self.settle();
     }
 
     /// Kinds of which nothing waits leave.
@@ -366,7 +354,8 @@ impl Mediator {
             }
             (free, Some(better)) => {
                 self.promised[usize::from(better.engine.0)] = better.done;
-                free.map(|free| Verdict::Wait(patience_ends.min(self.turning_point(now, better, free))))
+                let until = free.map(|free| patience_ends.min(self.turning_point(now, better, free)));
+                until.or_else(|| self.patient_until(now, kind)).map(Verdict::Wait)
             }
             (_, None) => None,
         }
@@ -418,7 +407,7 @@ impl Mediator {
 
     /// What an engine takes for a part about so large: base, and for each byte.
     fn line(&self, now: Time, request: &Request, engine: EngineId, bytes: u64) -> cut::Line {
-        let doubt = self.doubt(engine, request.engines);
+        let doubt = self.doubt(now, engine, request.engines);
         if self.launches(engine, request.algorithm, request.direction) {
             let Shape { handover, each } = self.shape(now, engine, request.algorithm, bytes);
             return (doubt * handover, doubt * each / bytes.max(1) as f64);
@@ -447,14 +436,12 @@ impl Policy for Mediator {
         }
         match event {
             Event::Arrived(request) => self.arrived(now, request),
-            Event::PartArrived(request, engine) => {
-                self.part_arrived(now, request, Some(engine).filter(|&engine| self.workers.up().contains(engine)))
-            }
+            Event::PartArrived(request, engine) => self.part_arrived(now, request, engine),
             Event::Burst(more) => self.burst = self.last.map(|(kind, id)| Burst::new(now, kind, id, more)),
             Event::Cancelled(id) => self.cancelled(id),
             Event::Finished { engine, batch, service_ns } => self.finished(now, engine, batch, service_ns),
             Event::EngineUp(engine) => self.workers.set_up(engine, true),
-            Event::EngineDown(engine) => self.engine_down(now, engine),
+            Event::EngineDown(engine) => self.engine_down(engine),
             _ => {}
         }
     }
@@ -478,6 +465,10 @@ impl Policy for Mediator {
                 grain as u64,
                 parts,
             );
+            let left_out = request.engines.iter().filter(|engine| !parts.is_empty() && parts.iter().all(|part| part.0 != *engine));
+            for engine in left_out {
+                self.engines[usize::from(engine.0)].belief.pass_parts(request.algorithm, request.bytes);
+            }
         }
     }
 
@@ -507,6 +498,7 @@ impl Policy for Mediator {
             return Decision::WaitUntil(resolved.until);
         }
         self.promise_nothing(now);
+        self.unbind_impatient(now);
         let mut order = core::mem::take(&mut self.order);
         order.clear();
         if let &[only] = &self.busy[..] {

@@ -57,14 +57,14 @@ impl Mediator {
             _ => None,
         };
         let lag = of_burst.unwrap_or_else(|| self.lag_ns(now, engine, kind, bytes, waiting));
-        let done = begin + lag + self.doubt(engine, head.request.engines) * service;
+        let done = begin + lag + self.doubt(now, engine, head.request.engines) * service;
         Offer { engine, done, score: if is_spare { f64::INFINITY } else { done }, service, lag }
     }
 
     /// What the engines of a set would do with what waits of a kind. A launch that would be too late even if nothing else went in it is not worked out: that takes longer than a small
     /// operation on the processor.
     pub(super) fn offers(&self, now: Time, set: EngineSet, kind: u16, head: &Entry) -> Vec<Offer> {
-        let Request { algorithm, direction, .. } = head.request;
+        let Request { algorithm, direction, bytes, .. } = head.request;
         let launches = |engine: &EngineId| self.launches(*engine, algorithm, direction);
         let mut offers = Vec::with_capacity(set.iter().count());
         offers.extend(set.iter().filter(|engine| !launches(engine)).map(|engine| self.offer(now, engine, kind, head)));
@@ -74,7 +74,7 @@ impl Mediator {
         } else {
             f64::INFINITY
         };
-        let soonest = |engine: EngineId| self.begin(now, engine, true) + self.least_handover(engine, algorithm);
+        let soonest = |engine: EngineId| self.begin(now, engine, true) + self.least_handover(now, engine, algorithm, bytes);
         offers.extend(
             set.iter().filter(|engine| launches(engine) && soonest(*engine) < bound).map(|engine| self.offer(now, engine, kind, head)),
         );

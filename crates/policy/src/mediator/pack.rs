@@ -134,9 +134,11 @@ impl Mediator {
         let is_launch = self.launches(engine, algorithm, direction);
         if !is_launch {
             bytes = self.take(kind, lanes.max(self.run(now, kind, engine)), batch);
+            self.pass_elsewhere(engine, kind, batch.len() - start);
         } else {
             for (kin, count) in self.plan(now, kind, engine, lanes).of {
                 bytes += self.take(kin, count, batch);
+                self.pass_elsewhere(engine, kin, count);
             }
         }
         self.settle();
@@ -164,6 +166,14 @@ impl Mediator {
             is_crowded: count > 1 || !self.waiting.is_empty(),
         });
         Decision::Dispatch(engine)
+    }
+
+    /// So many of a kind go to this engine: no other sees what it takes for their size.
+    fn pass_elsewhere(&mut self, engine: EngineId, kind: u16, count: usize) {
+        let Kind { engines, route, .. } = self.kinds[usize::from(kind)];
+        for other in engines.without(engine).iter() {
+            self.engines[usize::from(other.0)].belief.pass_size(route, count);
+        }
     }
 
     /// How many of a kind a worker of the processor is given in a row, although it does one after the other: see [`lag`].
