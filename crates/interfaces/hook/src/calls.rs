@@ -65,7 +65,7 @@ impl Server {
 
     /// The working folder is the kernel's to know, and it knows of the volume its own folder only.
     pub(crate) fn enter(&self, call: &Notification, way: &[u64]) -> Outcome<i64> {
-        let is_there = std::fs::read_link(format!("/proc/{}/cwd", call.thread)).is_ok_and(|now| now == self.root);
+        let is_there = std::fs::read_link(format!("/proc/{}/cwd", call.thread)).is_ok_and(|now| now == self.root.now());
         match way.len() {
             1 if is_there => Ok(0),
             _ => refused(Errno::ACCESS, "folders in a volume cannot be entered, but the volume's own by its path"),

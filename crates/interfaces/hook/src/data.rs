@@ -64,13 +64,16 @@ impl Server {
         if !file.writes() {
             return Err(Errno::BADF.into());
         }
+        let appends = file.appends();
         with_offset(text, offset, |at| {
+            // One call is one append, of however many pieces: who reads lines that several programs put there finds them whole.
+            let _appending = appends.then(|| text.open.appends());
             moved(ranges, |range, length| {
                 with_buffer(length, |buffer| {
                     memory.read(range.address, buffer)?;
                     // Only now is it sure that these are the program's bytes.
                     memory.check()?;
-                    if file.appends() {
+                    if appends {
                         *at = self.volume.append(&text.open, buffer)?;
                     } else {
                         i64::try_from(at.saturating_add(length as u64)).map_err(|_| Errno::FBIG)?;

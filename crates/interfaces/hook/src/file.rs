@@ -6,7 +6,7 @@ use std::io;
 use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// An open file description: a regular file and an offset in it, a folder, or a symbolic link that is named and not followed.
+/// An open file description: a regular file and an offset in it, a folder, a symbolic link that is named and not followed, or what is closed but for the kernel.
 pub(crate) struct File {
     pub(crate) what: What,
     /// How it was opened: access mode and `O_APPEND`.
@@ -19,6 +19,7 @@ pub(crate) enum What {
     Text(Text),
     Folder(Folder),
     Link(Held),
+    Gone,
 }
 
 /// A regular file that is open. Dropped when the last descriptor of the program is closed.
@@ -56,17 +57,28 @@ impl File {
         Self { what: What::Link(held), flags: kept(flags), shown }
     }
 
+    /// What stands in the place of a descriptor whose close failed: it is closed, as programs know from Linux.
+    pub(crate) fn gone() -> Self {
+        Self { what: What::Gone, flags: kept(libc::O_RDONLY), shown: String::new() }
+    }
+
+    pub(crate) fn is_gone(&self) -> bool {
+        matches!(self.what, What::Gone)
+    }
+
     /// It as a regular file.
     pub(crate) fn as_text(&self) -> Result<&Text, Errno> {
         match &self.what {
             What::Text(text) => Ok(text),
             What::Folder(_) => Err(Errno::ISDIR),
-            What::Link(_) => Err(Errno::BADF),
+            What::Link(_) | What::Gone => Err(Errno::BADF),
         }
     }
 
     pub(crate) fn ino(&self) -> u64 {
         match &self.what {
+            // Of which nothing is asked.
+            What::Gone => u64::MAX,
             What::Text(text) => text.open.ino(),
             What::Folder(folder) => folder.ino(),
             What::Link(held) => held.status.ino,

@@ -23,7 +23,7 @@
 //! keeps the working folder; moving one of its files to a descriptor other than 0, 1, 2 (EBADF);
 //! `poll` and `select` with one of its files (EINVAL); setting extended attributes (EOPNOTSUPP); pipes, sockets and devices; file handles and watches;
 //! links in the volume that lead out of it (EXDEV); `chroot`, `mount`, `setns` (EPERM), after which paths would mean something else; other
-//! users than the one who started the run (EACCES). Calls that are newer than Linux 6.12 do not exist (ENOSYS).
+//! users than the one who started the run (EACCES); moving the volume's folder, or one that it is in (EBUSY); programs that keep their memory to themselves (EPERM). Calls that are newer than Linux 6.12 do not exist (ENOSYS).
 //! Without a line, as between file systems, because programs have another way: `copy_file_range`, `sendfile`, `splice`, hard links and renames across the volume's edge.
 //!
 //! Programs that lie in the volume are not found (ENOENT). A descriptor that is passed to another process over a socket, or taken by `pidfd_getfd`, is of no use there: its calls fail as above.
@@ -55,7 +55,9 @@ use bywash_stopped::pairs::Pairs;
 use bywash_stopped::pool::Pool;
 use bywash_stopped::raise_descriptor_limit;
 use early::Early;
+use file::File;
 use numbers::Numbers;
+use place::Root;
 use refuse::Teller;
 use rustix::process::{Resource, getrlimit};
 use server::Server;
@@ -66,7 +68,14 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-pub use bywash_stopped::attach::support;
+/// Whether programs' calls can be answered here. To be asked before this process shuts itself off from others' looks.
+///
+/// # Errors
+/// [`Error::Unsupported`] by this kernel; [`Error::Unreachable`] where a sandbox or a rule keeps us from looking into programs.
+pub fn support() -> Result<(), Error> {
+    bywash_stopped::attach::support()?;
+    bywash_stopped::reach::support()
+}
 
 /// Is told in one line of what was refused.
 pub type Tell = Box<dyn Fn(&str) + Send + Sync>;
@@ -105,6 +114,9 @@ impl Hook {
             what: "a thread",
             errno: rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::AGAIN),
         };
+        let folders = |errno| Error::System { what: "the volume's folder", errno };
+        let root = Root::new(folder).map_err(folders)?;
+        let gone = files.open(File::gone()).map_err(|errno| Error::System { what: "a pair of sockets", errno })?;
         let watched = Arc::clone(&files);
         let watch = std::thread::Builder::new().name("hook-ends".into()).spawn(move || watched.watch_ends()).map_err(threads)?;
         let server = Server {
@@ -112,7 +124,8 @@ impl Hook {
             first: Mutex::new(first),
             files: Arc::clone(&files),
             volume: volume.clone(),
-            root: folder.to_owned(),
+            root,
+            gone,
             numbers: self.numbers,
             teller: Teller::new(tell),
             is_root: rustix::process::geteuid().is_root(),

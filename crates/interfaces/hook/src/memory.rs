@@ -1,10 +1,11 @@
 //! The memory of a stopped program, for as long as its call waits.
 
+use crate::refuse::{Failure, Outcome};
 use bywash_stopped::listener::{Listener, Notification};
 use bywash_stopped::thread::{read_parts, write_parts};
 use rustix::io::Errno;
 use std::cell::RefCell;
-use zeroize::Zeroizing;
+use zeroize::{Zeroize, Zeroizing};
 
 const PAGE: u64 = 4096;
 const PATH_MAX: usize = 4096;
@@ -17,6 +18,17 @@ pub(crate) const PIECE: usize = 1 << 20;
 
 thread_local! {
     static BUFFER: RefCell<Zeroizing<Vec<u8>>> = RefCell::default();
+}
+
+/// Why every call of some programs fails.
+pub(crate) const UNREADABLE: &str = "this program keeps its memory to itself (its file may be run and not read, or it asked for that by prctl), so what its calls are about cannot be learnt";
+
+/// What reaching into a program fails with.
+fn unreached(errno: Errno) -> Failure {
+    match errno {
+        Errno::PERM => Failure { why: Some(UNREADABLE), ..errno.into() },
+        _ => errno.into(),
+    }
 }
 
 /// A range of the program's memory.
@@ -40,24 +52,24 @@ impl<'a> Memory<'a> {
     }
 
     /// Whether the call still waits: if so, what was read belongs to its program.
-    pub(crate) fn check(&self) -> Result<(), Errno> {
-        if self.listener.is_waiting(self.id) { Ok(()) } else { Err(Errno::SRCH) }
+    pub(crate) fn check(&self) -> Outcome<()> {
+        if self.listener.is_waiting(self.id) { Ok(()) } else { Err(Errno::SRCH.into()) }
     }
 
     /// Exactly so many bytes.
-    pub(crate) fn read(&self, address: u64, into: &mut [u8]) -> Result<(), Errno> {
+    pub(crate) fn read(&self, address: u64, into: &mut [u8]) -> Outcome<()> {
         let mut done = 0;
         while done < into.len() {
             let at = address.checked_add(done as u64).ok_or(Errno::FAULT)?;
-            match read_parts(self.thread, [(at, &mut into[done..])])? {
-                0 => return Err(Errno::FAULT),
+            match read_parts(self.thread, [(at, &mut into[done..])]).map_err(unreached)? {
+                0 => return Err(Errno::FAULT.into()),
                 read => done += read,
             }
         }
         Ok(())
     }
 
-    pub(crate) fn read_array<const N: usize>(&self, address: u64) -> Result<[u8; N], Errno> {
+    pub(crate) fn read_array<const N: usize>(&self, address: u64) -> Outcome<[u8; N]> {
         let mut bytes = [0; N];
         self.read(address, &mut bytes)?;
         self.check()?;
@@ -65,31 +77,31 @@ impl<'a> Memory<'a> {
     }
 
     /// A string that ends with a zero, without that.
-    pub(crate) fn path(&self, address: u64) -> Result<Vec<u8>, Errno> {
+    pub(crate) fn path(&self, address: u64) -> Outcome<Vec<u8>> {
         let mut path = Vec::with_capacity(256);
         while path.len() < PATH_MAX {
             let at = address.checked_add(path.len() as u64).ok_or(Errno::FAULT)?;
             // No further than its page: the next may not be there.
             let room = ((PAGE - at % PAGE) as usize).min(256).min(PATH_MAX - path.len());
             let mut piece = [0; 256];
-            let read = read_parts(self.thread, [(at, &mut piece[..room])])?;
+            let read = read_parts(self.thread, [(at, &mut piece[..room])]).map_err(unreached)?;
             if let Some(end) = piece[..read].iter().position(|byte| *byte == 0) {
                 path.extend_from_slice(&piece[..end]);
                 self.check()?;
                 return Ok(path);
             }
             if read < room {
-                return Err(Errno::FAULT);
+                return Err(Errno::FAULT.into());
             }
             path.extend_from_slice(&piece[..read]);
         }
-        Err(Errno::NAMETOOLONG)
+        Err(Errno::NAMETOOLONG.into())
     }
 
     /// The ranges of an array of `struct iovec`, cut to what one call moves.
-    pub(crate) fn ranges(&self, address: u64, count: u64) -> Result<Vec<Range>, Errno> {
+    pub(crate) fn ranges(&self, address: u64, count: u64) -> Outcome<Vec<Range>> {
         if count > IOVECS_MAX {
-            return Err(Errno::INVAL);
+            return Err(Errno::INVAL.into());
         }
         let mut bytes = vec![0; 16 * count as usize];
         self.read(address, &mut bytes)?;
@@ -99,13 +111,13 @@ impl<'a> Memory<'a> {
     }
 
     /// Writes all of it.
-    pub(crate) fn write(&self, address: u64, from: &[u8]) -> Result<(), Errno> {
+    pub(crate) fn write(&self, address: u64, from: &[u8]) -> Outcome<()> {
         self.check()?;
         let mut done = 0;
         while done < from.len() {
             let at = address.checked_add(done as u64).ok_or(Errno::FAULT)?;
-            match write_parts(self.thread, &from[done..], [(at, from.len() - done)])? {
-                0 => return Err(Errno::FAULT),
+            match write_parts(self.thread, &from[done..], [(at, from.len() - done)]).map_err(unreached)? {
+                0 => return Err(Errno::FAULT.into()),
                 written => done += written,
             }
         }
@@ -130,8 +142,54 @@ pub(crate) fn cut(ranges: impl Iterator<Item = Range>) -> Vec<Range> {
 pub(crate) fn with_buffer<T>(length: usize, work: impl FnOnce(&mut [u8]) -> T) -> T {
     BUFFER.with_borrow_mut(|buffer| {
         if buffer.len() < length {
+            // Here while it is there yet: what is let go is not wiped any more.
+            buffer.zeroize();
             **buffer = vec![0; length.next_power_of_two()];
         }
         work(&mut buffer[..length])
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::alloc::{GlobalAlloc, Layout, System};
+    use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+    /// Looks at one piece of memory when it is let go.
+    struct Watching;
+
+    #[global_allocator]
+    static WATCHING: Watching = Watching;
+    static WATCHED: AtomicUsize = AtomicUsize::new(0);
+    static LEFT_BYTES: AtomicUsize = AtomicUsize::new(usize::MAX);
+
+    // SAFETY: all of it is the system's allocator; what is let go is only read before.
+    unsafe impl GlobalAlloc for Watching {
+        unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+            // SAFETY: as the caller promises.
+            unsafe { System.alloc(layout) }
+        }
+
+        unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+            if memory as usize == WATCHED.load(Relaxed) {
+                // SAFETY: a buffer of bytes that were all written, of that length, and still the caller's.
+                let left = unsafe { core::slice::from_raw_parts(memory, layout.size()) };
+                LEFT_BYTES.store(left.iter().filter(|byte| **byte != 0).count(), Relaxed);
+            }
+            // SAFETY: as the caller promises.
+            unsafe { System.dealloc(memory, layout) }
+        }
+    }
+
+    #[test]
+    fn a_buffer_that_grows_leaves_no_text_behind() {
+        with_buffer(16, |buffer| {
+            buffer.fill(7);
+            WATCHED.store(buffer.as_ptr() as usize, Relaxed);
+        });
+        with_buffer(PIECE, |buffer| assert!(buffer.iter().all(|byte| *byte == 0)));
+        WATCHED.store(0, Relaxed);
+        assert_eq!(LEFT_BYTES.load(Relaxed), 0);
+    }
 }

@@ -11,6 +11,8 @@ use rustix::io::Errno;
 
 /// How often an open is tried again when the entry comes and goes between looks.
 const TRIES: usize = 8;
+/// Of `struct open_how`: `/`, and what links to it mean, is the folder that the path begins at (`linux/openat2.h`).
+const RESOLVE_IN_ROOT: u64 = 0x10;
 
 impl Server {
     #[allow(clippy::too_many_arguments, reason = "they are the call's")]
@@ -28,11 +30,13 @@ impl Server {
         let has = |flag| flags & flag == flag;
         let follows = !has(libc::O_NOFOLLOW) && !has(libc::O_CREAT | libc::O_EXCL);
         match self.place(call, at, &path, follows, shown)? {
-            Place::Outside => Ok(Verdict::Continue),
-            Place::Inside(inside) => {
+            Place::Outside(_) => Ok(Verdict::Continue),
+            // What changes nothing may fail first, as most that look for a file do, before anything is had for it.
+            Place::Inside(inside) if flags & (libc::O_CREAT | libc::O_TRUNC) == 0 => {
                 let file = self.opened(call, &inside, flags, mode, shown)?;
-                self.open_descriptor(call, file, has(libc::O_CLOEXEC))
+                self.open_descriptor(call, has(libc::O_CLOEXEC), || Ok(file))
             }
+            Place::Inside(inside) => self.open_descriptor(call, has(libc::O_CLOEXEC), || self.opened(call, &inside, flags, mode, shown)),
         }
     }
 
@@ -45,8 +49,13 @@ impl Server {
         let how: [u8; 24] = memory.read_array(how)?;
         let word = |at: usize| u64::from_ne_bytes(core::array::from_fn(|byte| how[at + byte]));
         if word(16) != 0 {
-            return match self.place(call, at as i32, &memory.path(path)?, true, shown)? {
-                Place::Outside => Ok(Verdict::Continue),
+            let path = memory.path(path)?;
+            let place = match word(16) & RESOLVE_IN_ROOT {
+                0 => self.place(call, at as i32, &path, true, shown)?,
+                _ => self.place_in_root(call, at as i32, &path, shown)?,
+            };
+            return match place {
+                Place::Outside(_) => Ok(Verdict::Continue),
                 Place::Inside(_) => refused(Errno::NOSYS, "rules for how its path may lead"),
             };
         }
@@ -54,6 +63,11 @@ impl Server {
     }
 
     fn opened(&self, call: &Notification, inside: &Inside, flags: i32, mode: u32, shown: &str) -> Outcome<File> {
+        // With O_PATH nothing is opened, and no other flag says anything.
+        let flags = match flags & libc::O_PATH {
+            0 => flags,
+            _ => flags & (libc::O_PATH | libc::O_DIRECTORY | libc::O_NOFOLLOW | libc::O_CLOEXEC),
+        };
         let has = |flag| flags & flag == flag;
         if has(libc::O_TMPFILE) || has(libc::O_DIRECT) {
             // As file systems without them say; programs have another way.
@@ -104,7 +118,7 @@ impl Server {
 
 fn folder(inside: &Inside, ino: u64, flags: i32, shown: &str) -> Outcome<File> {
     let has = |flag| flags & flag == flag;
-    if flags & libc::O_ACCMODE != libc::O_RDONLY || (has(libc::O_CREAT) && !has(libc::O_DIRECTORY)) {
+    if flags & libc::O_ACCMODE != libc::O_RDONLY || has(libc::O_TRUNC) || (has(libc::O_CREAT) && !has(libc::O_DIRECTORY)) {
         return Err(Errno::ISDIR.into());
     }
     let mut way = inside.way.clone();

@@ -116,14 +116,14 @@ impl Server {
             return self.of_descriptor(call, memory, at, &ask, shown).map(Some);
         }
         match self.place(call, at, &path, follows, shown)? {
-            Place::Outside => Ok(Some(Verdict::Continue)),
+            Place::Outside(_) => Ok(Some(Verdict::Continue)),
             Place::Inside(inside) => self.ask(call, memory, &inside, &ask).map(Some),
         }
     }
 
     /// With an empty path, a call is about the descriptor itself.
     fn of_descriptor(&self, call: &Notification, memory: &Memory<'_>, fd: i32, ask: &Ask, shown: &mut Shown) -> Outcome<Verdict> {
-        let Some(file) = self.found(call.thread, fd) else { return Ok(Verdict::Continue) };
+        let Some(file) = self.ours(call.thread, fd)? else { return Ok(Verdict::Continue) };
         *shown = file.value.shown.clone();
         let status = file.value.status(&self.volume)?;
         self.of_entry(call, memory, &status, ask)
@@ -150,7 +150,7 @@ impl Server {
             Ask::MakeFolder(mode) => Ok(done(self.volume.make_folder(parent, new()?, mode & 0o7777 & !self.umask(call))?)),
             Ask::MakeNode(mode) => match mode & libc::S_IFMT {
                 0 | libc::S_IFREG => {
-                    self.volume.create(parent, new()?, mode & 0o7777 & !self.umask(call))?.flush()?;
+                    self.volume.create(parent, self.new_name(inside)?, mode & 0o7777 & !self.umask(call))?.flush()?;
                     Ok(done(()))
                 }
                 _ => refused(Errno::PERM, "pipes, sockets and devices in a volume"),
@@ -160,7 +160,7 @@ impl Server {
                 if target.is_empty() {
                     return Err(Errno::NOENT.into());
                 }
-                Ok(done(self.volume.make_link(parent, new()?, &target)?))
+                Ok(done(self.volume.make_link(parent, self.new_name(inside)?, &target)?))
             }
             Ask::Enter => {
                 let mut way = inside.way.clone();
@@ -179,6 +179,16 @@ impl Server {
                 let entry = self.entry(inside)?;
                 self.of_entry(call, memory, &entry.status, ask)
             }
+        }
+    }
+
+    /// The name of what is about to be made and is no folder: none with a slash behind it.
+    fn new_name<'a>(&self, inside: &'a Inside) -> Outcome<&'a [u8]> {
+        let name = inside.name.as_deref().ok_or(Errno::EXIST)?;
+        match inside.is_folder {
+            false => Ok(name),
+            true if self.volume.look_up(inside.parent(), name).is_ok() => Err(Errno::EXIST.into()),
+            true => Err(Errno::NOENT.into()),
         }
     }
 
@@ -248,39 +258,69 @@ impl Server {
         let (from, to) = (memory.path(old.1)?, memory.path(new.1)?);
         if from.is_empty() {
             // A link to what a descriptor means; ours have names or none.
-            return if self.found(call.thread, old.0).is_some() { Err(Errno::NOENT.into()) } else { Ok(Verdict::Continue) };
+            return if self.ours(call.thread, old.0)?.is_some() { Err(Errno::NOENT.into()) } else { Ok(Verdict::Continue) };
         }
         let from = self.place(call, old.0, &from, follows, shown)?;
         let mut shown_to = String::new();
         let to = self.place(call, new.0, &to, false, &mut shown_to)?;
+        if let Two::Rename(flags) = two {
+            self.may_move(&from, true)?;
+            self.may_move(&to, flags & libc::RENAME_EXCHANGE != 0).inspect_err(|_| *shown = shown_to)?;
+        }
         let (from, to) = match (from, to) {
-            (Place::Outside, Place::Outside) => return Ok(Verdict::Continue),
+            (Place::Outside(_), Place::Outside(_)) => return Ok(Verdict::Continue),
             (Place::Inside(from), Place::Inside(to)) => (from, to),
             // As between two file systems: programs copy then.
             _ => return Err(Errno::XDEV.into()),
         };
-        let entry = self.entry(&from)?;
-        let new_name = to.name.as_deref().ok_or(Errno::EXIST)?;
-        if let Two::Rename(flags) = two {
-            let old_name = from.name.as_deref().ok_or(Errno::BUSY)?;
-            if to.is_folder && !entry.status.is_folder() {
-                return Err(Errno::NOTDIR.into());
+        match two {
+            Two::Rename(flags) => self.rename(&from, &to, flags)?,
+            Two::Link { .. } => {
+                let entry = self.entry(&from)?;
+                let new_name = self.new_name(&to)?;
+                if entry.status.is_folder() {
+                    return Err(Errno::PERM.into());
+                }
+                self.volume.link(entry.ino, to.parent(), new_name)?;
             }
-            // A folder cannot go below itself.
-            if to.way.contains(&entry.ino) {
-                return Err(Errno::INVAL.into());
-            }
-            if entry.status.is_folder() && self.entry(&to).is_ok_and(|target| !target.status.is_folder()) && flags == 0 {
-                return Err(Errno::NOTDIR.into());
-            }
-            self.volume.rename((from.parent(), old_name), (to.parent(), new_name), flags)?;
-        } else {
-            if entry.status.is_folder() {
-                return Err(Errno::PERM.into());
-            }
-            self.volume.link(entry.ino, to.parent(), new_name)?;
         }
         Ok(Verdict::Value(0))
+    }
+
+    /// The volume's folder stays where it is, as what something is mounted on; and so do those that it is in, if they are what is moved: its paths would mean something else than they do here.
+    fn may_move(&self, place: &Place, is_moved: bool) -> Outcome<()> {
+        let is_kept = match place {
+            Place::Outside(Some(path)) => is_moved && self.root.lies_in(path),
+            Place::Outside(None) => false,
+            Place::Inside(inside) => inside.name.is_none() && inside.way.len() == 1,
+        };
+        if is_kept {
+            refused(Errno::BUSY, "the volume is served there, and neither it nor a folder that it is in can be moved")
+        } else {
+            Ok(())
+        }
+    }
+
+    fn rename(&self, from: &Inside, to: &Inside, flags: u32) -> Outcome<()> {
+        let entry = self.entry(from)?;
+        let new_name = to.name.as_deref().ok_or(Errno::EXIST)?;
+        let old_name = from.name.as_deref().ok_or(Errno::BUSY)?;
+        if to.is_folder && !entry.status.is_folder() {
+            return Err(Errno::NOTDIR.into());
+        }
+        // A folder cannot go below itself, nor into the place of one that it is in.
+        if to.way.contains(&entry.ino) {
+            return Err(Errno::INVAL.into());
+        }
+        if let Ok(target) = self.entry(to) {
+            if from.way.contains(&target.ino) {
+                return Err(if flags & libc::RENAME_EXCHANGE != 0 { Errno::INVAL } else { Errno::NOTEMPTY }.into());
+            }
+            if entry.status.is_folder() && !target.status.is_folder() && flags == 0 {
+                return Err(Errno::NOTDIR.into());
+            }
+        }
+        Ok(self.volume.rename((from.parent(), old_name), (to.parent(), new_name), flags)?)
     }
 }
 

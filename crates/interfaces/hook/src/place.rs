@@ -1,10 +1,12 @@
 //! Where a path of a program leads: outside of the volume, which is the kernel's affair, or into it.
 //!
-//! Paths are walked here part by part, links included, as the program sees them: what leads into the volume is known by the volume's own path, which no link is in.
+//! Paths are walked here part by part, links included, as the program sees them. The volume's folder is known by its path, in which no link is, and by which folder it is: somebody may
+//! have moved it, or one that it is in, or it may be mounted elsewhere too.
 
 use crate::refuse::{Outcome, refused};
 use bywash_mount::direct::{Direct, ROOT_INO};
-use rustix::fs::{CWD, readlinkat};
+use rustix::fd::{AsRawFd, OwnedFd};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, StatxFlags, readlinkat, statx};
 use rustix::io::Errno;
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -17,8 +19,8 @@ const LINKS_MAX: usize = 40;
 /// Where a path leads.
 #[derive(Debug)]
 pub(crate) enum Place {
-    /// The kernel does what is to be done.
-    Outside,
+    /// The kernel does what is to be done; at that path, if the way there is known.
+    Outside(Option<PathBuf>),
     Inside(Inside),
 }
 
@@ -51,12 +53,54 @@ pub(crate) enum Start {
     Unknown,
 }
 
+/// Which file something is, whatever it is called: device and number.
+type Identity = (u32, u32, u64);
+
+/// What a path means, without asking who serves its file system where that can be helped: he may wait for an answer from here.
+fn look(path: &Path, flags: AtFlags) -> Result<(Identity, FileType), Errno> {
+    let stat = statx(CWD, path, flags | AtFlags::NO_AUTOMOUNT | AtFlags::STATX_DONT_SYNC, StatxFlags::TYPE | StatxFlags::INO)?;
+    Ok(((stat.stx_dev_major, stat.stx_dev_minor, stat.stx_ino), FileType::from_raw_mode(stat.stx_mode.into())))
+}
+
+/// The volume's folder.
+pub(crate) struct Root {
+    /// Where it was when the run began, without links.
+    path: PathBuf,
+    folder: OwnedFd,
+    identity: Identity,
+}
+
+impl Root {
+    pub(crate) fn new(path: &Path) -> Result<Self, Errno> {
+        let folder = rustix::fs::open(path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+        Ok(Self { path: path.to_owned(), folder, identity: look(path, AtFlags::empty())?.0 })
+    }
+
+    /// Where it is.
+    pub(crate) fn now(&self) -> PathBuf {
+        let link = format!("/proc/self/fd/{}", self.folder.as_raw_fd());
+        readlinkat(CWD, link, Vec::with_capacity(256))
+            .map_or_else(|_| self.path.clone(), |path| OsString::from_vec(path.into_bytes()).into())
+    }
+
+    /// Whether that path is it, or a folder that it is in.
+    pub(crate) fn lies_in(&self, path: &Path) -> bool {
+        match look(path, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok((identity, FileType::Directory)) => {
+                self.now().ancestors().any(|above| look(above, AtFlags::SYMLINK_NOFOLLOW).is_ok_and(|(other, _)| other == identity))
+            }
+            _ => false,
+        }
+    }
+}
+
 /// Walks paths.
 pub(crate) struct Walker<'a> {
     pub(crate) volume: &'a Direct,
-    /// The volume's folder, without links.
-    pub(crate) root: &'a Path,
+    pub(crate) root: &'a Root,
     pub(crate) thread: u32,
+    /// What `/` means, and nothing leads out of.
+    pub(crate) base: PathBuf,
 }
 
 enum At {
@@ -68,11 +112,12 @@ impl Walker<'_> {
     /// Where a thread's working folder is, or what one of its descriptors of another's means.
     pub(crate) fn start(&self, link: &str) -> Outcome<Start> {
         let link = format!("/proc/{}/{link}", self.thread);
+        if look(Path::new(&link), AtFlags::empty()).is_ok_and(|(identity, _)| identity == self.root.identity) {
+            return Ok(Start::Inside(vec![ROOT_INO]));
+        }
         let Ok(target) = readlinkat(CWD, link, Vec::with_capacity(256)) else { return Ok(Start::Unknown) };
         let target = PathBuf::from(OsString::from_vec(target.into_bytes()));
-        if target == self.root {
-            Ok(Start::Inside(vec![ROOT_INO]))
-        } else if target.starts_with(self.root) {
+        if target.starts_with(&self.root.path) {
             refused(Errno::ACCESS, "it was entered as ciphertext before the run")
         } else if target.is_absolute() {
             Ok(Start::Outside(target))
@@ -85,11 +130,11 @@ impl Walker<'_> {
     pub(crate) fn walk(&self, path: &[u8], start: impl FnOnce() -> Outcome<Start>, follows: bool) -> Outcome<Place> {
         let mut at = match path.first() {
             None => return Err(Errno::NOENT.into()),
-            Some(b'/') => At::Outside("/".into()),
+            Some(b'/') => At::Outside(self.base.clone()),
             Some(_) => match start()? {
                 Start::Outside(path) => At::Outside(path),
                 Start::Inside(way) => At::Inside(way),
-                Start::Unknown => return Ok(Place::Outside),
+                Start::Unknown => return Ok(Place::Outside(None)),
             },
         };
         let mut is_folder = ends_as_folder(path);
@@ -99,34 +144,35 @@ impl Walker<'_> {
             let is_last = left.is_empty();
             let target = match &mut at {
                 _ if part == b"." => None,
-                At::Outside(path) => {
-                    if part == b".." {
+                At::Outside(path) if part == b".." => {
+                    if *path != self.base {
                         path.pop();
-                        None
-                    } else {
-                        let next = path.join(std::ffi::OsStr::from_bytes(&part));
-                        if next == self.root {
+                    }
+                    None
+                }
+                At::Outside(path) => {
+                    let next = path.join(std::ffi::OsStr::from_bytes(&part));
+                    match self.outer(&next) {
+                        Outer::Volume => {
                             at = At::Inside(vec![ROOT_INO]);
                             None
-                        } else if is_last && !follows && !is_folder {
-                            break;
-                        } else {
-                            match self.outer_link(&next) {
-                                Ok(target) => Some(target),
-                                // A folder, a file, or something in the way, which the kernel will find too.
-                                Err(Errno::INVAL) => {
-                                    *path = next;
-                                    None
-                                }
-                                Err(_) => return self.outside(led_out),
-                            }
                         }
+                        Outer::Link if !is_last || follows || is_folder => match self.outer_link(&next) {
+                            Ok(target) => Some(target),
+                            Err(_) => return self.outside(None, led_out),
+                        },
+                        Outer::Link | Outer::Other => {
+                            *path = next;
+                            None
+                        }
+                        // Something is in the way, which the kernel will find too.
+                        Outer::Unknown => return self.outside(None, led_out),
                     }
                 }
                 At::Inside(way) if part == b".." => {
                     way.pop();
                     if way.is_empty() {
-                        at = At::Outside(self.root.parent().unwrap_or(Path::new("/")).to_owned());
+                        at = At::Outside(self.root.now().parent().unwrap_or(Path::new("/")).to_owned());
                     } else {
                         led_out = true;
                     }
@@ -160,7 +206,7 @@ impl Walker<'_> {
                     return Err(Errno::LOOP.into());
                 }
                 if target.first() == Some(&b'/') {
-                    at = At::Outside("/".into());
+                    at = At::Outside(self.base.clone());
                 }
                 is_folder |= is_last && ends_as_folder(&target);
                 for part in parts(&target).into_iter().rev() {
@@ -169,14 +215,27 @@ impl Walker<'_> {
             }
         }
         match at {
-            At::Outside(_) => self.outside(led_out),
+            At::Outside(path) => self.outside(Some(path), led_out),
             At::Inside(way) => Ok(Place::Inside(Inside { way, name: None, is_folder: true })),
         }
     }
 
     /// The kernel, which would have to go through the volume, cannot.
-    fn outside(&self, led_out: bool) -> Outcome<Place> {
-        if led_out { refused(Errno::XDEV, "a link or `..` in the volume leads out of it") } else { Ok(Place::Outside) }
+    fn outside(&self, path: Option<PathBuf>, led_out: bool) -> Outcome<Place> {
+        if led_out { refused(Errno::XDEV, "a link or `..` in the volume leads out of it") } else { Ok(Place::Outside(path)) }
+    }
+
+    /// What is at a path outside, but for its end.
+    fn outer(&self, path: &Path) -> Outer {
+        if path == self.root.path {
+            return Outer::Volume;
+        }
+        match look(path, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok((identity, _)) if identity == self.root.identity => Outer::Volume,
+            Ok((_, FileType::Symlink)) => Outer::Link,
+            Ok(_) => Outer::Other,
+            Err(_) => Outer::Unknown,
+        }
     }
 
     /// A link outside. Those of `/proc` that mean whoever asks mean the program.
@@ -186,6 +245,17 @@ impl Walker<'_> {
         }
         Ok(readlinkat(CWD, path, Vec::with_capacity(256))?.into_bytes())
     }
+}
+
+/// What is outside at a path.
+enum Outer {
+    /// The volume's folder.
+    Volume,
+    Link,
+    /// A folder, a file, whatever.
+    Other,
+    /// Nothing, or not to be known.
+    Unknown,
 }
 
 fn parts(path: &[u8]) -> VecDeque<Vec<u8>> {

@@ -54,7 +54,7 @@ impl Teller {
 
     /// One line, if it is worth one: which call, of what, why, and the way out.
     pub(crate) fn tell(&self, call: &str, file: &str, failure: &Failure) {
-        let about = if file.is_empty() { call.to_owned() } else { format!("{call} {file}") };
+        let about = if file.is_empty() { call.to_owned() } else { format!("{call} {}", shown(file)) };
         let line = match (failure.why, &failure.error) {
             (Some(why), _) => format!("{about}: {why}; run it on the mount, without --files-by hook"),
             (None, Some(error)) => format!("{about}: {error}; `bywash fsck` says what is damaged"),
@@ -65,4 +65,18 @@ impl Teller {
             (self.tell)(&line);
         }
     }
+}
+
+/// A name that is anybody's, in one line and read from left to right: what a terminal would obey is written out.
+pub(crate) fn shown(name: &str) -> String {
+    let is_turned = |letter: char| matches!(letter, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}');
+    let mut out = String::with_capacity(name.len());
+    for letter in name.chars() {
+        if letter.is_control() || is_turned(letter) {
+            out.extend(letter.escape_default());
+        } else {
+            out.push(letter);
+        }
+    }
+    out
 }

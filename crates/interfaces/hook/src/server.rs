@@ -1,10 +1,10 @@
 //! What becomes of a stopped call: one of the volume is answered here, every other goes on to the kernel.
 
-use crate::file::File;
+use crate::file::{File, What};
 use crate::filter;
-use crate::memory::Memory;
+use crate::memory::{Memory, UNREADABLE};
 use crate::numbers::Numbers;
-use crate::place::{Inside, Place, Start, Walker};
+use crate::place::{Inside, Place, Root, Start, Walker};
 use crate::refuse::{Failure, Outcome, Teller, refused};
 use bywash_mount::direct::{Direct, Held};
 use bywash_stopped::bpf::ARCHITECTURE;
@@ -12,9 +12,9 @@ use bywash_stopped::listener::{Listener, Notification, Verdict};
 use bywash_stopped::pairs::{Pair, Pairs};
 use bywash_stopped::pool::Work;
 use bywash_stopped::thread::status;
+use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Answers what one filter stops.
@@ -23,9 +23,10 @@ pub(crate) struct Server {
     /// A call that was taken up before there was a server.
     pub(crate) first: Mutex<Option<Notification>>,
     pub(crate) files: Arc<Pairs<File>>,
+    /// What descriptors mean that are closed but for the kernel.
+    pub(crate) gone: OwnedFd,
     pub(crate) volume: Arc<Direct>,
-    /// The volume's folder, without links.
-    pub(crate) root: PathBuf,
+    pub(crate) root: Root,
     pub(crate) numbers: Numbers,
     pub(crate) teller: Teller,
     /// Whether a program could have become somebody else than this process.
@@ -69,7 +70,12 @@ impl Server {
         let mut shown = String::new();
         let outcome = self.dispatch(call, &mut shown);
         outcome.unwrap_or_else(|failure| {
-            self.teller.tell(filter::name(call.call), &shown, &failure);
+            if failure.why == Some(UNREADABLE) {
+                // Of all its calls, and not of each.
+                self.teller.tell("a program", &status(call.thread, "Name:").unwrap_or_default(), &failure);
+            } else {
+                self.teller.tell(filter::name(call.call), &shown, &failure);
+            }
             Verdict::Error(failure.errno)
         })
     }
@@ -99,7 +105,7 @@ impl Server {
             | libc::SYS_copy_file_range
             | libc::SYS_vmsplice
             | libc::SYS_epoll_ctl => self.between(call),
-            libc::SYS_mmap => match self.files.find(call.thread, fifth) {
+            libc::SYS_mmap => match not_gone(self.files.find(call.thread, fifth))? {
                 None => Ok(Verdict::Continue),
                 Some(file) => {
                     *shown = file.value.shown.clone();
@@ -123,8 +129,14 @@ impl Server {
     }
 
     fn by_descriptor(&self, call: &Notification, memory: &Memory<'_>, shown: &mut Shown) -> Outcome<Verdict> {
-        let Some(file) = self.files.find(call.thread, call.arguments[0]) else {
-            self.replaced(call, shown)?;
+        let Some(file) = not_gone(self.files.find(call.thread, call.arguments[0]))? else {
+            #[cfg(target_arch = "x86_64")]
+            let is_dup = matches!(call.call, libc::SYS_dup2 | libc::SYS_dup3);
+            #[cfg(not(target_arch = "x86_64"))]
+            let is_dup = call.call == libc::SYS_dup3;
+            if is_dup {
+                self.replaced(call.thread, call.arguments[1]);
+            }
             return Ok(Verdict::Continue);
         };
         *shown = file.value.shown.clone();
@@ -137,17 +149,11 @@ impl Server {
         self.file_call(call, memory, &file.value).map(Verdict::Value)
     }
 
-    /// Another file is put in the place of one of ours, which is closed by that: its program hears of errors now or never.
-    fn replaced(&self, call: &Notification, shown: &mut Shown) -> Outcome<()> {
-        #[cfg(target_arch = "x86_64")]
-        let is_dup = matches!(call.call, libc::SYS_dup2 | libc::SYS_dup3);
-        #[cfg(not(target_arch = "x86_64"))]
-        let is_dup = call.call == libc::SYS_dup3;
-        if is_dup && let Some(file) = self.found(call.thread, call.arguments[1] as i32) {
-            *shown = file.value.shown.clone();
-            file.value.flush()?;
+    /// Another file is put in the place of one of ours, which is closed by that. Its program does not hear of errors, as on Linux: what cannot be stored is tried again, and told at the end of the run.
+    pub(crate) fn replaced(&self, thread: u32, number: u64) {
+        if let Some(file) = self.found(thread, number as i32) {
+            let _ = file.value.flush();
         }
-        Ok(())
     }
 
     /// Calls that move bytes between descriptors: programs that are told so read and write instead.
@@ -193,7 +199,7 @@ impl Server {
                 fds.extend((0..first.min(1 << 16) as i32).filter(is_set));
             }
         }
-        let ours = fds.into_iter().filter(|fd| self.numbers.may_be_ours(*fd)).find_map(|fd| self.files.find(call.thread, fd as u64));
+        let ours = fds.into_iter().filter_map(|fd| self.found(call.thread, fd)).find(|file| !file.value.is_gone());
         match ours {
             None => Ok(Verdict::Continue),
             Some(file) => {
@@ -214,7 +220,7 @@ impl Server {
             return Ok(Verdict::Continue);
         }
         match self.place(call, libc::AT_FDCWD, path, false, shown)? {
-            Place::Outside => Ok(Verdict::Continue),
+            Place::Outside(_) => Ok(Verdict::Continue),
             Place::Inside(_) => refused(Errno::ACCESS, "sockets cannot be made in a volume"),
         }
     }
@@ -222,20 +228,48 @@ impl Server {
     /// Where a path leads that a call names.
     pub(crate) fn place(&self, call: &Notification, at: i32, path: &[u8], follows: bool, shown: &mut Shown) -> Outcome<Place> {
         *shown = String::from_utf8_lossy(path).into_owned();
-        let walker = Walker { volume: &self.volume, root: &self.root, thread: call.thread };
-        let start = || {
-            if at == libc::AT_FDCWD {
-                return walker.start("cwd");
-            }
-            match self.found(call.thread, at) {
-                None => walker.start(&format!("fd/{at}")),
-                Some(file) => match &file.value.what {
-                    crate::file::What::Folder(folder) => Ok(Start::Inside(folder.way.clone())),
-                    crate::file::What::Text(_) | crate::file::What::Link(_) => Err(Errno::NOTDIR.into()),
-                },
-            }
-        };
-        let place = walker.walk(path, start, follows)?;
+        let walker = self.walker(call);
+        let place = walker.walk(path, || self.start(&walker, at), follows)?;
+        self.served(call, place)
+    }
+
+    /// The same, of a path that has what it begins at for its root (`RESOLVE_IN_ROOT`).
+    pub(crate) fn place_in_root(&self, call: &Notification, at: i32, path: &[u8], shown: &mut Shown) -> Outcome<Place> {
+        *shown = String::from_utf8_lossy(path).into_owned();
+        let mut walker = self.walker(call);
+        let start = self.start(&walker, at)?;
+        match &start {
+            Start::Outside(folder) => walker.base.clone_from(folder),
+            // Whatever it is: the kernel would look for it among the ciphertext.
+            Start::Inside(way) => return self.served(call, Place::Inside(Inside { way: way.clone(), name: None, is_folder: true })),
+            Start::Unknown => {}
+        }
+        // What is absolute begins there too.
+        let path = [b"./", path].concat();
+        let place = walker.walk(&path, || Ok(start), true)?;
+        self.served(call, place)
+    }
+
+    fn walker(&self, call: &Notification) -> Walker<'_> {
+        Walker { volume: &self.volume, root: &self.root, thread: call.thread, base: "/".into() }
+    }
+
+    /// Where a path begins that a call names beside a descriptor.
+    fn start(&self, walker: &Walker<'_>, at: i32) -> Outcome<Start> {
+        if at == libc::AT_FDCWD {
+            return walker.start("cwd");
+        }
+        match self.ours(walker.thread, at)? {
+            None => walker.start(&format!("fd/{at}")),
+            Some(file) => match &file.value.what {
+                What::Folder(folder) => Ok(Start::Inside(folder.way.clone())),
+                _ => Err(Errno::NOTDIR.into()),
+            },
+        }
+    }
+
+    /// The volume is for one user.
+    fn served(&self, call: &Notification, place: Place) -> Outcome<Place> {
         if let Place::Inside(_) = place
             && self.is_root
         {
@@ -252,6 +286,11 @@ impl Server {
         if self.numbers.may_be_ours(fd) { self.files.find(thread, fd as u64) } else { None }
     }
 
+    /// As [`found`](Self::found); an error if it is closed but for the kernel.
+    pub(crate) fn ours(&self, thread: u32, fd: i32) -> Outcome<Option<Arc<Pair<File>>>> {
+        not_gone(self.found(thread, fd))
+    }
+
     /// What is at a place; the volume's own folder and those that paths end at have no name.
     pub(crate) fn entry(&self, inside: &Inside) -> Outcome<Entry> {
         match &inside.name {
@@ -265,6 +304,10 @@ impl Server {
             }
         }
     }
+}
+
+fn not_gone(file: Option<Arc<Pair<File>>>) -> Outcome<Option<Arc<Pair<File>>>> {
+    if file.as_ref().is_some_and(|file| file.value.is_gone()) { Err(Errno::BADF.into()) } else { Ok(file) }
 }
 
 /// An entry that is there.

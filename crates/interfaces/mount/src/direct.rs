@@ -10,9 +10,10 @@ use crate::tree::{Caller, Tree};
 use fuser::{FileAttr, TimeOrNow};
 use rustix::fs::{RenameFlags, fstat};
 use rustix::io::Errno;
+use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::thread::JoinHandle;
 use std::time::SystemTime;
 
@@ -98,9 +99,13 @@ pub struct Direct {
     names: RwLock<()>,
     /// Held for reading while texts are read and written, for writing while one is cut or something is put at its end: as the kernel's lock on an inode.
     cutting: Arc<RwLock<()>>,
+    appending: Arc<Appending>,
     settler: Mutex<Option<JoinHandle<()>>>,
     device: u64,
 }
+
+/// What who puts something at the end of an open file holds, by the file's number: however often that is open, it is one.
+type Appending = Mutex<HashMap<u64, Arc<Mutex<()>>>>;
 
 /// An entry that was looked up: it has its number as long as this is there.
 pub struct Held {
@@ -124,10 +129,18 @@ pub struct OpenText {
     node: Arc<Node>,
     tree: Arc<Tree>,
     cutting: Arc<RwLock<()>>,
+    appends: Arc<Mutex<()>>,
+    appending: Arc<Appending>,
 }
 
 impl Drop for OpenText {
     fn drop(&mut self) {
+        let mut appending = self.appending.lock().unwrap_or_else(PoisonError::into_inner);
+        // The map's and this one's.
+        if Arc::strong_count(&self.appends) == 2 {
+            appending.remove(&self.node.ino);
+        }
+        drop(appending);
         self.tree.release(&self.node);
         self.tree.nodes.forget(self.node.ino, 1);
     }
@@ -146,7 +159,7 @@ impl Direct {
         let settling = tree.clone();
         let settler = std::thread::Builder::new().name("settler".into()).spawn(move || settling.settle_closed())?;
         let settler = Mutex::new(Some(settler));
-        Ok(Self { tree, names: RwLock::default(), cutting: Arc::default(), settler, device })
+        Ok(Self { tree, names: RwLock::default(), cutting: Arc::default(), appending: Arc::default(), settler, device })
     }
 
     /// The device that its entries are on (`st_dev`).
@@ -219,7 +232,7 @@ impl Direct {
         drop(cutting);
         // The reference is the open file's from here on.
         file.is_counted = false;
-        let open = OpenText { node, tree: self.tree.clone(), cutting: self.cutting.clone() };
+        let open = self.open_text(node);
         // Whether it may be read, and is sound, is asked now: nobody else does.
         open.tree.with_file(&open.node, writes, |_| Ok(()))?;
         Ok(open)
@@ -231,7 +244,12 @@ impl Direct {
     /// `EEXIST`; the operating system's.
     pub fn create(&self, parent: u64, name: &[u8], mode: u32) -> io::Result<OpenText> {
         let attr = self.change(|| self.tree.create(own(), parent, name, mode, 1))?;
-        Ok(OpenText { node: self.tree.nodes.get(attr.ino.0)?, tree: self.tree.clone(), cutting: self.cutting.clone() })
+        Ok(self.open_text(self.tree.nodes.get(attr.ino.0)?))
+    }
+
+    fn open_text(&self, node: Arc<Node>) -> OpenText {
+        let appends = self.appending.lock().unwrap_or_else(PoisonError::into_inner).entry(node.ino).or_default().clone();
+        OpenText { node, tree: self.tree.clone(), cutting: self.cutting.clone(), appends, appending: self.appending.clone() }
     }
 
     /// Makes a folder.
@@ -293,7 +311,8 @@ impl Direct {
     /// The operating system's.
     pub fn rename(&self, from: (u64, &[u8]), to: (u64, &[u8]), flags: u32) -> io::Result<()> {
         let flags = RenameFlags::from_bits_retain(flags);
-        if !(RenameFlags::NOREPLACE | RenameFlags::EXCHANGE).contains(flags) {
+        let both = RenameFlags::NOREPLACE | RenameFlags::EXCHANGE;
+        if !both.contains(flags) || flags == both {
             return Err(Errno::INVAL.into());
         }
         self.change(|| self.tree.rename(from, to, flags))
@@ -369,7 +388,7 @@ impl Direct {
         self.tree.statistics()
     }
 
-    /// Writes at a file's end, wherever that is; gives where it ends then.
+    /// Writes at a file's end, wherever that is; gives where it ends then. What one call writes piece by piece is kept together by [`OpenText::appends`].
     ///
     /// # Errors
     /// The operating system's.
@@ -385,6 +404,11 @@ impl OpenText {
     /// Its number.
     pub fn ino(&self) -> u64 {
         self.node.ino
+    }
+
+    /// To be held by who puts several pieces at the end: what others put there comes before them or behind.
+    pub fn appends(&self) -> MutexGuard<'_, ()> {
+        self.appends.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Length in bytes.

@@ -223,6 +223,13 @@ impl Tree {
         };
         let (moved, moved_stat) = node_at(&old_folder, &old)?.ok_or(Errno::NOENT)?;
         let target = node_at(&new_folder, &new)?;
+        match &target {
+            None if flags.contains(RenameFlags::EXCHANGE) => return Err(Errno::NOENT.into()),
+            Some(_) if flags.contains(RenameFlags::NOREPLACE) => return Err(Errno::EXIST.into()),
+            // Two names of one file, or twice the same name: nothing happens. To exchange them would lock one place twice.
+            Some((_, stat)) if (stat.st_dev, stat.st_ino) == (moved_stat.st_dev, moved_stat.st_ino) => return Ok(()),
+            _ => {}
+        }
         let _birth = self.birth()?;
         new_folder.add_side_file(&new, &self.unsynced)?;
         // A file that is on the disk must not go behind a name that is not.
@@ -243,13 +250,6 @@ impl Tree {
         }
         let mut replaced = None;
         if let Some((_, stat)) = &target {
-            if (stat.st_dev, stat.st_ino) == (moved_stat.st_dev, moved_stat.st_ino) {
-                // Two names of one file: nothing happens.
-                return Ok(());
-            }
-            if flags.contains(RenameFlags::NOREPLACE) {
-                return Err(Errno::EXIST.into());
-            }
             replaced = self.pin(&new_folder, &new)?;
             if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
                 if FileType::from_raw_mode(moved_stat.st_mode) != FileType::Directory {

@@ -16,6 +16,17 @@ pub enum Error {
         /// What it said.
         errno: Errno,
     },
+    /// What a program has cannot be looked at.
+    #[error(
+        "nobody can look here into a program whose calls he answers: {what} fails ({errno}) even on a child of this process; needed in a container is \
+         --cap-add SYS_PTRACE, or a seccomp profile that allows it, and elsewhere a ptrace_scope of 0 or 1 (/proc/sys/kernel/yama)"
+    )]
+    Unreachable {
+        /// By what.
+        what: &'static str,
+        /// What the system said.
+        errno: Errno,
+    },
     /// There is a listener already above us.
     #[error(
         "a process can have one listener for its system calls, and there is one around this run: a run with it within another, or a \

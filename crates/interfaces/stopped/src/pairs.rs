@@ -39,6 +39,21 @@ impl<T> Pair<T> {
     }
 }
 
+/// A pair that stands for nothing yet.
+pub struct Empty {
+    ours: OwnedFd,
+    theirs: OwnedFd,
+    inode: u64,
+    same: Option<Same>,
+}
+
+impl Empty {
+    /// The program's end.
+    pub fn theirs(&self) -> BorrowedFd<'_> {
+        self.theirs.as_fd()
+    }
+}
+
 /// All that are open, by what the kernel calls the program's end.
 pub struct Pairs<T> {
     open: RwLock<HashMap<u64, Arc<Pair<T>>>>,
@@ -72,14 +87,28 @@ impl<T> Pairs<T> {
     /// # Errors
     /// The operating system's.
     pub fn open(&self, value: T) -> Result<OwnedFd, Errno> {
+        Ok(self.fill(self.prepare()?, value))
+    }
+
+    /// All that a new one takes, for who can still fail then without having done anything.
+    ///
+    /// # Errors
+    /// The operating system's.
+    pub fn prepare(&self) -> Result<Empty, Errno> {
         let (ours, theirs) = pair()?;
         let inode = fstat(&theirs)?.st_ino;
         // Told once: a request under way keeps our end open, and it would be told of again and again until that is done.
         epoll::add(&self.ends, &ours, epoll::EventData::new_u64(inode), epoll::EventFlags::ONESHOT)?;
         let same = Same::new(&theirs).ok();
+        Ok(Empty { ours, theirs, inode, same })
+    }
+
+    /// It stands for something from now on; gives the program's end, as [`open`](Self::open).
+    pub fn fill(&self, empty: Empty, value: T) -> OwnedFd {
+        let Empty { ours, theirs, inode, same } = empty;
         let pair = Pair { value, ours, inode, same };
         self.open.write().unwrap_or_else(PoisonError::into_inner).insert(inode, Arc::new(pair));
-        Ok(theirs)
+        theirs
     }
 
     /// The pair behind number `fd` of a stopped thread, if it is one of ours.

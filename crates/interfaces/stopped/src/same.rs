@@ -5,6 +5,7 @@
 
 use rustix::event::epoll;
 use rustix::fd::{AsRawFd, OwnedFd};
+use rustix::fs::{Access, CWD, access, readlinkat};
 use rustix::io::Errno;
 
 /// `enum kcmp_type` (`linux/kcmp.h`; `CONFIG_KCMP`).
@@ -48,11 +49,26 @@ impl Same {
     }
 }
 
-/// Whether a thread has a descriptor of that number.
+/// Whether a thread has a descriptor of that number; so it is said also where that cannot be told, for what is taken for free is replaced.
 pub fn is_open(thread: u32, fd: i32) -> bool {
     const KCMP_FILE: libc::c_int = 0;
     // SAFETY: numbers only.
-    unsafe { libc::syscall(libc::SYS_kcmp, thread, thread, KCMP_FILE, fd, fd) == 0 }
+    let result = unsafe { libc::syscall(libc::SYS_kcmp, thread, thread, KCMP_FILE, fd, fd) };
+    match crate::listener::check(result as i32) {
+        Ok(_) => true,
+        Err(Errno::BADF) => false,
+        // There is no kcmp(2), or a sandbox around us forbids it, as the usual one of containers does.
+        Err(_) => is_open_by_name(thread, fd),
+    }
+}
+
+fn is_open_by_name(thread: u32, fd: i32) -> bool {
+    let all = format!("/proc/{thread}/fd");
+    match readlinkat(CWD, format!("{all}/{fd}"), Vec::with_capacity(64)) {
+        // If only that one is not there.
+        Err(Errno::NOENT) => access(&all, Access::EXISTS).is_err(),
+        _ => true,
+    }
 }
 
 #[cfg(test)]
@@ -77,5 +93,17 @@ mod tests {
         assert!(is(copy.as_raw_fd()), "by whatever number it was added");
         drop(copy);
         assert!(!is(number) && !is(other.as_raw_fd()));
+    }
+
+    #[test]
+    fn a_number_is_open_or_not_by_either_way_of_asking() {
+        let file = rustix::event::eventfd(0, rustix::event::EventfdFlags::CLOEXEC).unwrap();
+        let thread = std::process::id();
+        for ask in [is_open, is_open_by_name] {
+            assert!(ask(thread, file.as_raw_fd()));
+            // Beyond what this process can have.
+            assert!(!ask(thread, 1 << 30));
+        }
+        assert!(is_open_by_name(u32::MAX, 0), "what cannot be told is not taken for free");
     }
 }

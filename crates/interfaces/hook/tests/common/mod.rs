@@ -51,11 +51,15 @@ impl Ran {
 impl Fixture {
     /// A new volume; none where calls cannot be answered.
     pub(crate) fn new() -> Option<Self> {
+        Self::new_in(tempfile::tempdir().unwrap())
+    }
+
+    /// The same, in that folder.
+    pub(crate) fn new_in(folder: tempfile::TempDir) -> Option<Self> {
         if let Err(reason) = support() {
             eprintln!("skipped: {reason}");
             return None;
         }
-        let folder = tempfile::tempdir().unwrap();
         for name in ["lower", "outside"] {
             std::fs::create_dir(folder.path().join(name)).unwrap();
         }
@@ -175,6 +179,17 @@ impl Fixture {
         }
         false
     }
+}
+
+/// Waits until it is so.
+pub(crate) fn eventually(is_so: impl Fn() -> bool) {
+    for _ in 0..3000 {
+        if is_so() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    panic!("it does not come to be");
 }
 
 fn contains(bytes: &[u8], needle: &str) -> bool {
