@@ -12,6 +12,9 @@ use crate::solo::Solo;
 use core::any::Any;
 use std::sync::Arc;
 
+/// Bytes of associated data that every engine takes beside any text.
+pub const AAD_USUAL: usize = 4096;
+
 /// What computes. An engine declares what it can do and does it; it never decides anything.
 ///
 /// The methods with a default are doors for engines that need them: batches across lanes, circuits that must be loaded.
@@ -70,6 +73,13 @@ pub trait Engine: Send + Sync {
     fn together(&self, algorithm: Algorithm, direction: Direction) -> usize {
         let _ = direction;
         self.lanes(algorithm)
+    }
+
+    /// Whether an operation with so many bytes of text and of associated data is of those that its costs are of, which are counted by the text. One with more associated data than
+    /// [`AAD_USUAL`] that does not suit is computed by others, if some engine can.
+    fn suits(&self, text: usize, aad: usize) -> bool {
+        let _ = (text, aad);
+        true
     }
 
     /// What it costs, if it knows (a modelled engine does); `None` asks the manager to measure.

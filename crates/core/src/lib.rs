@@ -49,7 +49,7 @@ pub use algorithm::{Algorithm, Kind};
 pub use cost::{CostCurve, CostSheet};
 pub use device::DeviceSheet;
 pub use dsa::{DsaGroup, DsaSign, DsaVerify};
-pub use engine::{Absent, Engine, Hashing, Keyed, Probe, Stream, Task};
+pub use engine::{AAD_USUAL, Absent, Engine, Hashing, Keyed, Probe, Stream, Task};
 pub use error::{Error, Result};
 pub use key::{Key, KeyReference, RsaPrivateKey, RsaPublicKey};
 pub use memory::HostMemory;

@@ -14,7 +14,7 @@ use core::ops::{Deref, DerefMut};
 use core::sync::atomic::{AtomicUsize, Ordering};
 use std::any::Any;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
 
 /// What regions begin and end at in bytes: a page, of which drivers take whole ones, at its largest on any host.
 pub const PAGE: usize = 65_536;
@@ -37,12 +37,36 @@ fn hang(imports: &[(u64, Option<Arc<dyn Imported>>)]) -> bool {
     imports.iter().filter_map(|(_, imported)| imported.as_ref()).any(|imported| imported.hangs())
 }
 
+/// A lock that a fork may find held by a thread which the child does not have, and which will never let go of it there. So nobody waits for long: who cannot have it goes on without what it
+/// guards.
+struct Lock<T>(Mutex<T>);
+
+/// How often it is tried, for some tenths of a millisecond in all. It is held for a moment, unless a driver is asked meanwhile, or it is held for ever.
+const TRIES: usize = 10_000;
+
+impl<T> Lock<T> {
+    const fn new(value: T) -> Self {
+        Self(Mutex::new(value))
+    }
+
+    fn enter(&self) -> Option<MutexGuard<'_, T>> {
+        for _ in 0..TRIES {
+            match self.0.try_lock() {
+                Ok(guard) => return Some(guard),
+                Err(TryLockError::Poisoned(poisoned)) => return Some(poisoned.into_inner()),
+                Err(TryLockError::WouldBlock) => core::hint::spin_loop(),
+            }
+        }
+        None
+    }
+}
+
 /// A piece of memory that does not move and stays until all who imported it have let go.
 pub struct Region {
     address: usize,
     bytes: usize,
     /// `None` once the memory is given back.
-    imports: Mutex<Option<Imports>>,
+    imports: Lock<Option<Imports>>,
 }
 
 impl Region {
@@ -59,7 +83,7 @@ impl Region {
     /// What the engine of that number, which no other has ([`importer`]), knows of it. At first sight it is asked, once. `None` where it cannot import it, or
     /// where the memory is given back already.
     pub fn import(&self, importer: u64, make: impl FnOnce(&Self) -> Option<Arc<dyn Imported>>) -> Option<Arc<dyn Imported>> {
-        let mut imports = lock(&self.imports);
+        let mut imports = self.imports.enter()?;
         let imports = imports.as_mut()?;
         if let Some((_, known)) = imports.iter().find(|(number, _)| *number == importer) {
             return known.clone();
@@ -70,9 +94,9 @@ impl Region {
         made
     }
 
-    /// Whether a device may reach it that does not answer.
+    /// Whether a device may reach it that does not answer, for all that can be known.
     fn hangs(&self) -> bool {
-        lock(&self.imports).as_deref().is_some_and(hang)
+        self.imports.enter().is_none_or(|imports| imports.as_deref().is_some_and(hang))
     }
 }
 
@@ -93,18 +117,15 @@ pub fn importer() -> u64 {
 }
 
 /// All regions, by address.
-static REGIONS: RwLock<BTreeMap<usize, Weak<Region>>> = RwLock::new(BTreeMap::new());
+static REGIONS: Lock<BTreeMap<usize, Weak<Region>>> = Lock::new(BTreeMap::new());
 
 /// The region in which these bytes lie, all of them.
 pub fn region(bytes: &[u8]) -> Option<Arc<Region>> {
     let (begin, len) = (bytes.as_ptr().addr(), bytes.len());
-    let regions = REGIONS.read().unwrap_or_else(PoisonError::into_inner);
-    let region = regions.range(..=begin).next_back()?.1.upgrade()?;
+    let regions = REGIONS.enter()?;
+    // One that is gone is still there if it could not be removed.
+    let region = regions.range(..=begin).rev().find_map(|(_, region)| region.upgrade())?;
     (begin - region.address + len <= region.bytes).then_some(region)
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Zeroed memory with its region.
@@ -123,25 +144,31 @@ impl Block {
         let begin = memory.as_ptr().expose_provenance();
         let address = begin.next_multiple_of(PAGE);
         let at = address - begin;
-        let region = Arc::new(Region { address, bytes, imports: Mutex::new(Some(Imports::new())) });
-        REGIONS.write().unwrap_or_else(PoisonError::into_inner).insert(region.address, Arc::downgrade(&region));
+        let region = Arc::new(Region { address, bytes, imports: Lock::new(Some(Imports::new())) });
+        // What is not listed is copied.
+        if let Some(mut regions) = REGIONS.enter() {
+            regions.insert(region.address, Arc::downgrade(&region));
+        }
         Self { memory, at, region }
     }
 }
 
 impl Drop for Block {
     fn drop(&mut self) {
-        REGIONS.write().unwrap_or_else(PoisonError::into_inner).remove(&self.region.address);
-        let imports = lock(&self.region.imports).take().unwrap_or_default();
-        if hang(&imports) {
+        if let Some(mut regions) = REGIONS.enter() {
+            regions.remove(&self.region.address);
+        }
+        let imports = self.region.imports.enter().map(|mut imports| imports.take().unwrap_or_default());
+        // Nor does memory go of which it cannot be known.
+        if imports.as_deref().is_none_or(hang) {
             core::mem::forget((imports, core::mem::take(&mut self.memory)));
         }
     }
 }
 
 /// Blocks that are kept, all zeros, while somebody imports.
-static POOL: Mutex<Vec<Block>> = Mutex::new(Vec::new());
-/// How many do. It changes under the lock of `POOL`.
+static POOL: Lock<Vec<Block>> = Lock::new(Vec::new());
+/// How many do. It changes under the lock of `POOL`, if that can be had.
 static IMPORTERS: AtomicUsize = AtomicUsize::new(0);
 
 /// An engine that imports is there: as long as this lives, large [`SecretBytes`](crate::SecretBytes) lie in [`HostMemory`], which is kept for the next ones.
@@ -151,7 +178,7 @@ pub struct Importing(());
 impl Importing {
     /// From now on.
     pub fn begin() -> Self {
-        let _pool = lock(&POOL);
+        let _pool = POOL.enter();
         IMPORTERS.fetch_add(1, Ordering::Relaxed);
         Self(())
     }
@@ -164,9 +191,9 @@ impl Importing {
 
 impl Drop for Importing {
     fn drop(&mut self) {
-        let mut pool = lock(&POOL);
+        let mut pool = POOL.enter();
         let is_last = IMPORTERS.fetch_sub(1, Ordering::Relaxed) == 1;
-        let unused = if is_last { core::mem::take(&mut *pool) } else { Vec::new() };
+        let unused = pool.as_deref_mut().filter(|_| is_last).map(core::mem::take);
         // Letting go takes a driver's time: not under the lock.
         drop(pool);
         drop(unused);
@@ -183,11 +210,10 @@ pub struct HostMemory {
 impl HostMemory {
     /// `len` zero bytes, from the beginning of a page on. While an engine imports, memory that others had is used again, up to twice as large as is needed.
     pub fn zeroed(len: usize) -> Self {
-        let kept = {
-            let mut pool = lock(&POOL);
+        let kept = POOL.enter().and_then(|mut pool| {
             let fits = |block: &Block| (len..=2 * len.max(PAGE)).contains(&block.region.bytes) && !block.region.hangs();
             pool.iter().position(fits).map(|found| pool.swap_remove(found))
-        };
+        });
         Self { block: Some(kept.unwrap_or_else(|| Block::new(len))), len }
     }
 }
@@ -212,7 +238,7 @@ impl Drop for HostMemory {
         wipe(self);
         let Some(block) = self.block.take() else { return };
         let is_kept = block.region.bytes >= WORTH_BYTES && !block.region.hangs();
-        let mut pool = lock(&POOL);
+        let Some(mut pool) = POOL.enter() else { return };
         let kept: usize = pool.iter().map(|block| block.region.bytes).sum();
         if is_kept && Importing::is_there() && kept + block.region.bytes <= KEPT_BYTES {
             pool.push(block);
@@ -263,7 +289,7 @@ mod tests {
 
     #[test]
     fn bytes_are_found_by_their_place_and_by_no_other() {
-        let _turn = lock(&TURN);
+        let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         for len in [1, PAGE - 1, PAGE, PAGE + 1, 100_000] {
             let memory = HostMemory::zeroed(len);
             let found = region(&memory).expect("its own bytes");
@@ -275,14 +301,14 @@ mod tests {
             drop(found);
             let address = memory.as_ptr().addr();
             drop(memory);
-            assert!(!REGIONS.read().unwrap().contains_key(&address));
+            assert!(!REGIONS.enter().unwrap().contains_key(&address));
         }
         assert!(region(&[0; 100]).is_none() && region(&vec![0; 1 << 20]).is_none());
     }
 
     #[test]
     fn whoever_imports_is_asked_once_and_lets_go_at_the_end() {
-        let _turn = lock(&TURN);
+        let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         let memory = HostMemory::zeroed(5 * PAGE);
         let let_go = tell(&memory, false);
         let (mine, region) = (importer(), region(&memory).unwrap());
@@ -307,7 +333,7 @@ mod tests {
 
     #[test]
     fn what_a_device_that_hangs_may_reach_stays_and_nobody_gets_it() {
-        let _turn = lock(&TURN);
+        let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         for importing in [None, Some(Importing::begin())] {
             let memory = HostMemory::zeroed(20 * PAGE);
             let (address, let_go) = (memory.as_ptr().addr(), tell(&memory, true));
@@ -321,7 +347,7 @@ mod tests {
 
     #[test]
     fn memory_is_kept_while_somebody_imports_and_comes_back_as_zeros() {
-        let _turn = lock(&TURN);
+        let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         let importing = Importing::begin();
         let mut memory = HostMemory::zeroed(7_000_000);
         memory.fill(1);
@@ -335,5 +361,35 @@ mod tests {
         drop((again, secret, importing));
         assert_eq!(let_go.load(Ordering::Relaxed), 1);
         assert!(region(&crate::SecretBytes::zeroed(2 * WORTH_BYTES)).is_none(), "nobody imports any more");
+    }
+
+    /// As a fork finds them that comes while another thread holds them.
+    #[test]
+    fn locks_that_are_held_for_ever_keep_nobody_waiting() {
+        let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        let importing = Importing::begin();
+        let before = crate::SecretBytes::zeroed(2 * WORTH_BYTES);
+        assert!(region(&before).is_some());
+        let held = (REGIONS.enter().unwrap(), POOL.enter().unwrap());
+        let (mine, mut memory) = (Importing::begin(), HostMemory::zeroed(2 * WORTH_BYTES));
+        memory.fill(1);
+        assert!(region(&memory).is_none() && region(&before).is_none(), "they are copied");
+        drop((before, memory, mine));
+        drop(held);
+        let memory = HostMemory::zeroed(2 * WORTH_BYTES);
+        assert!(region(&memory).is_some(), "what was not removed is in nobody's way");
+        drop((memory, importing));
+    }
+
+    /// As when another thread imported it just then: nobody can know what it was told, and what a device may reach stays.
+    #[test]
+    fn a_region_that_is_locked_for_ever_is_neither_imported_nor_freed() {
+        let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        let memory = HostMemory::zeroed(3 * PAGE);
+        let region = region(&memory).unwrap();
+        let held = region.imports.enter().unwrap();
+        assert!(region.import(importer(), |_| unreachable!("it is locked")).is_none() && region.hangs());
+        drop(memory);
+        drop(held);
     }
 }

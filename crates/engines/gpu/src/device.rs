@@ -118,15 +118,15 @@ pub(crate) struct Launch {
 
 impl Launch {
     /// What a stream is at when it has begun this. A launch that reaches memory of others is waited for until it ends, however long that takes: nobody may have that memory
-    /// back before.
+    /// back before. Others are told that it is [late](Waited::Late).
     pub(crate) fn under_way(&self) -> UnderWay {
         let copies = self.inputs.iter().chain(&self.outputs).any(|transfer| transfer.host != Lies::Staged);
         let imported = copies || self.steps.iter().any(|step| step.windows != Windows::default());
-        UnderWay { control: self.control, bound: (!imported).then(|| bound(self.text)) }
+        UnderWay { control: self.control, bound: bound(self.text), must_end: imported }
     }
 }
 
-/// How long what goes over so many bytes may take; one that takes longer never ends: then the device hangs.
+/// How long what goes over so many bytes may take; one that takes longer, it is to be feared, never ends: then the device hangs.
 pub(crate) fn bound(bytes: usize) -> Duration {
     Duration::from_secs(10) + Duration::from_micros(bytes as u64)
 }
@@ -136,20 +136,26 @@ pub(crate) fn bound(bytes: usize) -> Duration {
 pub(crate) struct UnderWay {
     /// Words of the control buffer to be wiped when it has ended.
     pub(crate) control: usize,
-    /// How long it is waited for; `None` if until it ends.
-    pub(crate) bound: Option<Duration>,
+    /// How long it may take.
+    pub(crate) bound: Duration,
+    /// Whether it is waited for until it ends, though the device hangs.
+    pub(crate) must_end: bool,
 }
 
 impl UnderWay {
     /// What leaves so many words of the control buffer to be wiped and goes over so many bytes.
     pub(crate) fn over(control: usize, bytes: usize) -> Self {
-        Self { control, bound: Some(bound(bytes)) }
+        Self { control, bound: bound(bytes), must_end: false }
     }
+}
 
-    /// Whether it is waited for until it ends, though the device hangs.
-    pub(crate) fn must_end(&self) -> bool {
-        self.bound.is_none()
-    }
+/// What came of waiting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Waited {
+    /// Nothing is under way any more.
+    Ended,
+    /// What [must end](UnderWay::must_end) took longer than it may. It is to be waited for again.
+    Late,
 }
 
 /// How a stream's buffers are laid out; the same for all streams of a device.
@@ -235,7 +241,7 @@ pub(crate) trait Stream: Send {
     fn start(&mut self, launch: &Launch) -> Result<(), String>;
 
     /// Waits for the end of what was started, no longer than its [bound](UnderWay::bound). After an error the stream is not used again.
-    fn wait(&mut self) -> Result<(), String>;
+    fn wait(&mut self) -> Result<Waited, String>;
 
     /// Runs the kernels of a launch so many times over what lies in the device's memory, without copies, and says from when to when that was: what a benchmark
     /// wants to know. It begins once all streams that run `together` have their text on the device. Keys are wiped afterwards.
@@ -262,12 +268,12 @@ mod tests {
         };
         let imported = Lies::Imported { handle: 1, offset: 0, computes: false };
         let staged = || launch(Lies::Staged, Lies::Staged);
-        assert_eq!(staged().under_way().bound, Some(bound(32)));
+        assert!(staged().under_way().bound == bound(32) && !staged().under_way().must_end);
         for (from, to) in [(imported, Lies::Staged), (Lies::Staged, imported)] {
-            assert!(launch(from, to).under_way().bound.is_none());
+            assert!(launch(from, to).under_way().must_end);
         }
         let windows = Windows { from: Some(1), to: None };
         let steps = vec![Step { kernel: Kernel::Ctr, records: 0, count: 1, lanes: 1, after: false, windows }];
-        assert!(Launch { steps, ..staged() }.under_way().bound.is_none());
+        assert!(Launch { steps, ..staged() }.under_way().must_end);
     }
 }

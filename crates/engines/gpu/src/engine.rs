@@ -1,13 +1,15 @@
 //! A batch on its way: parts of its texts fill streams, several of which are under way at a time, so that copying in, computing and copying out overlap.
 
-use crate::device::{Device, Launch, Lies, Stream, Window};
+use crate::device::{Device, Launch, Lies, Stream, Waited, Window};
 use crate::launch::{Filling, Place};
 use crate::message::Message;
+use crate::owner::Owner;
 use crate::session::Session;
 use bywash_core::memory::{self, Importing};
-use bywash_core::{Algorithm, Engine, Error, Keyed, Result, SessionParams, Task};
+use bywash_core::{AAD_USUAL, Algorithm, Engine, Error, Keyed, Result, SessionParams, Task};
+use core::mem::ManuallyDrop;
 use core::ops::Range;
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::any::Any;
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -15,6 +17,9 @@ use zeroize::Zeroize;
 
 /// Operations that gain from one launch.
 const BATCH: usize = 1024;
+
+/// Of a text at most such a part may be gone over beside it as associated data.
+const AAD_SHARE: usize = 64;
 
 const CAPABILITIES: &[Algorithm] = &[
     Algorithm::Aes128Ctr,
@@ -37,10 +42,18 @@ const LAUNCH_BYTES: usize = 4 << 20;
 /// Of an engine whose device failed.
 const LOST: &str = "the device was lost; restart to look for it again";
 
+/// Of one whose device has a launch that is [late](Waited::Late).
+const LATE: &str = "the device does not answer; what it was given before is waited for";
+
+/// Of one that another process opened.
+const INHERITED: &str = "it was opened before a fork, by another process, whose device it is; open it anew in this one";
+
 /// A device with its streams, shared by the engine and its sessions.
 pub(crate) struct Inner {
     pub(crate) name: String,
-    pub(crate) device: Box<dyn Device>,
+    owner: Owner,
+    /// Dropped by its owner alone.
+    pub(crate) device: ManuallyDrop<Box<dyn Device>>,
     idle: Mutex<Pool>,
     returned: Condvar,
     /// Its number among those that import memory, if it does.
@@ -49,6 +62,41 @@ pub(crate) struct Inner {
     importing: Mutex<Option<Importing>>,
     /// After a launch that failed or did not end nothing more is tried: the manager has other engines.
     lost: AtomicBool,
+    /// Launches under way that are late: until they have ended, nothing more is tried.
+    late: AtomicUsize,
+}
+
+/// Why a batch was not computed.
+enum Failure {
+    /// Of the device nothing more is to be expected.
+    Device(String),
+    /// It may answer yet.
+    Late,
+}
+
+impl From<String> for Failure {
+    fn from(reason: String) -> Self {
+        Self::Device(reason)
+    }
+}
+
+/// A launch that is late, until it has ended.
+struct Late<'a>(&'a Inner);
+
+impl<'a> Late<'a> {
+    fn begin(engine: &'a Inner) -> Self {
+        let pool = engine.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        engine.late.fetch_add(1, Ordering::Relaxed);
+        engine.returned.notify_all();
+        drop(pool);
+        Self(engine)
+    }
+}
+
+impl Drop for Late<'_> {
+    fn drop(&mut self) {
+        self.0.late.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 struct Pool {
@@ -83,8 +131,17 @@ impl GpuEngine {
         let idle = Mutex::new(Pool { streams: Vec::new(), made: 0, most: device.streams() });
         let importer = device.imports().then(memory::importer);
         let importing = Mutex::new(importer.map(|_| Importing::begin()));
-        let lost = AtomicBool::new(false);
-        Self(Arc::new(Inner { name: name.to_owned(), device, idle, returned: Condvar::new(), importer, importing, lost }))
+        Self(Arc::new(Inner {
+            name: name.to_owned(),
+            owner: Owner::this_process(),
+            device: ManuallyDrop::new(device),
+            idle,
+            returned: Condvar::new(),
+            importer,
+            importing,
+            lost: AtomicBool::new(false),
+            late: AtomicUsize::new(0),
+        }))
     }
 }
 
@@ -93,12 +150,29 @@ impl Inner {
         Error::EngineFailed { engine: self.name.clone(), reason }
     }
 
+    /// Whether it may be used.
+    ///
+    /// # Errors
+    /// [`Error::EngineFailed`] in a child of the process that opened it: there no driver is called, and no lock taken that its parent may have held.
+    pub(crate) fn check_owner(&self) -> Result<()> {
+        if self.owner.is_here() { Ok(()) } else { Err(self.failed(INHERITED.into())) }
+    }
+
+    /// Why nothing is tried at present.
+    fn refusal(&self) -> Option<Error> {
+        let known = [(self.lost.load(Ordering::Relaxed), LOST), (self.late.load(Ordering::Relaxed) > 0, LATE)];
+        self.check_owner().err().or_else(|| known.iter().find(|(is_so, _)| *is_so).map(|(_, reason)| self.failed((*reason).into())))
+    }
+
     /// An idle stream, or a new one if there may be more. With `wait`, the next that is returned: it is asked for only by who holds none.
-    fn stream(&self, wait: bool) -> core::result::Result<Option<Box<dyn Stream>>, String> {
+    fn stream(&self, wait: bool) -> core::result::Result<Option<Box<dyn Stream>>, Failure> {
         let mut pool = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
             if self.lost.load(Ordering::Relaxed) {
-                return Err(LOST.into());
+                return Err(LOST.to_owned().into());
+            }
+            if self.late.load(Ordering::Relaxed) > 0 {
+                return if wait { Err(Failure::Late) } else { Ok(None) };
             }
             if let Some(stream) = pool.streams.pop() {
                 return Ok(Some(stream));
@@ -109,7 +183,7 @@ impl Inner {
                         pool.made += 1;
                         return Ok(Some(stream));
                     }
-                    Err(reason) if pool.made == 0 => return Err(reason),
+                    Err(reason) if pool.made == 0 => return Err(reason.into()),
                     // Where memory is short, fewer do the work.
                     Err(_) => pool.most = pool.made,
                 }
@@ -122,7 +196,13 @@ impl Inner {
     }
 
     pub(crate) fn give_back(&self, stream: Box<dyn Stream>) {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner).streams.push(stream);
+        let mut pool = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.lost.load(Ordering::Relaxed) {
+            // Nobody uses it any more. Closing it takes a driver's time: not under the lock.
+            drop(pool);
+            return drop(stream);
+        }
+        pool.streams.push(stream);
         self.returned.notify_one();
     }
 
@@ -140,23 +220,32 @@ impl Inner {
     }
 
     fn lose(&self) {
-        let pool = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pool = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         self.lost.store(true, Ordering::Relaxed);
         self.returned.notify_all();
+        let idle = core::mem::take(&mut pool.streams);
         drop(pool);
+        // Texts of before are in their memory.
+        drop(idle);
         drop(self.importing.lock().unwrap_or_else(PoisonError::into_inner).take());
     }
 
     pub(crate) fn run(&self, batch: &mut [Task<'_>]) {
-        if self.lost.load(Ordering::Relaxed) {
-            batch.iter_mut().for_each(|task| task.outcome = Err(self.failed(LOST.into())));
+        if let Some(refusal) = self.refusal() {
+            batch.iter_mut().for_each(|task| task.outcome = Err(refusal.clone()));
             return;
         }
         let mut messages: Vec<Option<Message<'_>>> = batch.iter().map(|task| self.message(task)).collect();
         let mut flights = VecDeque::new();
-        if let Err(reason) = self.compute(&mut flights, batch, &mut messages) {
-            // First of all, so that nobody starts more; flights that are dropped may have to wait for the device.
-            self.lose();
+        if let Err(failure) = self.compute(&mut flights, batch, &mut messages) {
+            let reason = match failure {
+                Failure::Device(reason) => {
+                    // First of all, so that nobody starts more; flights that are dropped may have to wait for the device.
+                    self.lose();
+                    reason
+                }
+                Failure::Late => LATE.to_owned(),
+            };
             drop(flights);
             for (task, message) in batch.iter_mut().zip(&messages) {
                 // What was already enciphered or deciphered of a failed operation must not be taken for the whole.
@@ -202,7 +291,7 @@ impl Inner {
         flights: &mut VecDeque<Flight>,
         batch: &mut [Task<'_>],
         messages: &mut [Option<Message<'_>>],
-    ) -> core::result::Result<(), String> {
+    ) -> core::result::Result<(), Failure> {
         let left: usize = messages.iter().flatten().map(|message| message.on_device - message.given).sum();
         // What all streams together could take is shared out among them.
         let share = (left / self.device.streams().max(1)).next_multiple_of(4096).max(LAUNCH_BYTES);
@@ -261,15 +350,24 @@ impl Inner {
         (filling.launch(stream), parts)
     }
 
+    /// Waits for a launch. If it is late, others need not wait for it.
+    fn wait(&self, stream: &mut dyn Stream) -> core::result::Result<(), String> {
+        let mut late = None;
+        while stream.wait()? == Waited::Late {
+            late.get_or_insert_with(|| Late::begin(self));
+        }
+        Ok(())
+    }
+
     /// Waits for the oldest launch and takes what it computed.
     fn land(
         &self,
         flights: &mut VecDeque<Flight>,
         batch: &mut [Task<'_>],
         messages: &mut [Option<Message<'_>>],
-    ) -> core::result::Result<(), String> {
+    ) -> core::result::Result<(), Failure> {
         if let Some(flight) = flights.front_mut() {
-            flight.stream.wait()?;
+            self.wait(&mut *flight.stream)?;
         }
         let Some(Flight { mut stream, parts }) = flights.pop_front() else { return Ok(()) };
         for Part { task, bytes, place, to } in parts {
@@ -285,6 +383,18 @@ impl Inner {
         }
         self.give_back(stream);
         Ok(())
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        if self.owner.is_here() {
+            // SAFETY: it is dropped here alone, and not used afterwards.
+            unsafe { ManuallyDrop::drop(&mut self.device) };
+        } else {
+            // The device is its owner's, with all that was made of it.
+            core::mem::forget(core::mem::take(&mut self.idle.get_mut().unwrap_or_else(PoisonError::into_inner).streams));
+        }
     }
 }
 
@@ -310,6 +420,11 @@ impl Engine for GpuEngine {
         BATCH
     }
 
+    /// Associated data is gone over by the host's processor, bit by bit: some forty times as long as by the CPU engine.
+    fn suits(&self, text: usize, aad: usize) -> bool {
+        aad <= AAD_USUAL.max(text / AAD_SHARE)
+    }
+
     fn open(&self, params: &SessionParams) -> Result<Box<dyn Keyed>> {
         Ok(Box::new(Session::open(&self.0, params)?))
     }
@@ -320,208 +435,4 @@ impl Engine for GpuEngine {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::device::Layout;
-    use bywash_core::memory::{Imported, Region};
-    use bywash_core::{Data, Direction, HostMemory, Key, Operation};
-    use core::sync::atomic::AtomicUsize;
-    use std::sync::{Barrier, OnceLock};
-    use std::time::Instant;
-
-    /// A device whose launches compute nothing, and fail after a few.
-    struct Broken {
-        layout: Layout,
-        engine: Arc<OnceLock<GpuEngine>>,
-        /// Launches that end.
-        good: Arc<AtomicUsize>,
-        /// Streams that can be made, of the two it promises.
-        streams: AtomicUsize,
-    }
-
-    /// Control, input, output.
-    struct BrokenStream(Vec<u32>, Vec<u8>, Vec<u8>, Arc<OnceLock<GpuEngine>>, Arc<AtomicUsize>);
-
-    /// One less, if there is any.
-    fn take(number: &AtomicUsize) -> bool {
-        number.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1)).is_ok()
-    }
-
-    fn broken(good: usize, streams: usize) -> Broken {
-        let (good, streams) = (Arc::new(AtomicUsize::new(good)), AtomicUsize::new(streams));
-        Broken { layout: Layout::new(8 << 10), engine: Arc::default(), good, streams }
-    }
-
-    /// On memory that nobody reaches.
-    struct Nothing;
-
-    impl Imported for Nothing {
-        fn hangs(&self) -> bool {
-            false
-        }
-    }
-
-    /// Real streams wait here for what is under way: by then nobody else may be waiting for one that comes back, or start another.
-    impl Drop for BrokenStream {
-        fn drop(&mut self) {
-            assert!(self.3.get().is_none_or(|engine| engine.0.lost.load(Ordering::Relaxed)));
-        }
-    }
-
-    impl Device for Broken {
-        fn describe(&self) -> String {
-            "broken".into()
-        }
-
-        fn layout(&self) -> Layout {
-            self.layout
-        }
-
-        fn streams(&self) -> usize {
-            2
-        }
-
-        fn imports(&self) -> bool {
-            true
-        }
-
-        fn import(&self, _: &Region) -> Option<Window> {
-            Some(Window { handle: 0, computes: false, hold: Box::new(Nothing) })
-        }
-
-        fn stream(&self) -> core::result::Result<Box<dyn Stream>, String> {
-            let layout = self.layout;
-            let made = || {
-                BrokenStream(
-                    vec![0; layout.control],
-                    vec![0; layout.text],
-                    vec![7; layout.output()],
-                    self.engine.clone(),
-                    self.good.clone(),
-                )
-            };
-            if take(&self.streams) { Ok(Box::new(made())) } else { Err("no memory".into()) }
-        }
-    }
-
-    impl Stream for BrokenStream {
-        fn control(&mut self) -> &mut [u32] {
-            &mut self.0
-        }
-
-        fn input(&mut self) -> &mut [u8] {
-            &mut self.1
-        }
-
-        fn output(&mut self) -> &mut [u8] {
-            &mut self.2
-        }
-
-        fn start(&mut self, _: &Launch) -> core::result::Result<(), String> {
-            Ok(())
-        }
-
-        fn wait(&mut self) -> core::result::Result<(), String> {
-            if take(&self.4) { Ok(()) } else { Err("the device did not answer".into()) }
-        }
-
-        fn resident(&mut self, _: &Launch, _: u32, _: &Barrier) -> core::result::Result<Range<Instant>, String> {
-            self.wait().map(|()| Instant::now()..Instant::now())
-        }
-
-        fn start_copies(&mut self, _: bool, _: u32) -> core::result::Result<(), String> {
-            Ok(())
-        }
-
-        fn device_memory(&mut self) -> (Vec<u32>, Vec<u8>) {
-            (Vec::new(), Vec::new())
-        }
-    }
-
-    /// What the manager needs to run them elsewhere: each says that the engine failed, now and later, and the text that was to be replaced is still there.
-    #[test]
-    fn a_device_that_is_lost_loses_no_text() {
-        let device = broken(0, 2);
-        let itself = device.engine.clone();
-        let engine = GpuEngine::new("gpu-broken", Box::new(device));
-        itself.get_or_init(|| engine.clone());
-        let params = SessionParams::new(Algorithm::Aes128Gcm, Key::Symmetric((&[1; 16]).into())).unwrap();
-        let keyed = engine.open(&params).unwrap();
-        for round in 0..2 {
-            let (mut text, mut empty, mut tags) = (vec![9; 100_000], [], [[0; 16]; 2]);
-            let [first, second] = &mut tags;
-            let operation = |data, tag| Operation { direction: Direction::Encrypt, iv: &[0; 12], aad: &[], data, tag };
-            let mut batch = [
-                Task::new(&*keyed, operation(Data::InPlace(&mut text), first)),
-                Task::new(&*keyed, operation(Data::InPlace(&mut empty), second)),
-            ];
-            engine.run(&mut batch);
-            let [long, short] = batch;
-            let reason = if round == 0 { "did not answer" } else { "lost" };
-            assert!(long.outcome.is_err_and(|error| matches!(&error, Error::EngineFailed { .. }) && error.to_string().contains(reason)));
-            let alone = short.outcome == Ok(0);
-            assert_eq!(alone, round == 0, "the host alone computes this one, until the manager is to know that the engine is lost");
-            assert!(text.iter().all(|byte| *byte == 9));
-        }
-    }
-
-    /// What came back before the failure was never verified.
-    #[test]
-    fn an_aead_that_fails_midway_leaves_no_text() {
-        for copies in [false, true] {
-            for algorithm in [Algorithm::Aes256Gcm, Algorithm::ChaCha20Poly1305] {
-                let engine = GpuEngine::new("gpu-broken", Box::new(broken(1, 2)));
-                let params = SessionParams::new(algorithm, Key::Symmetric((&[1; 32]).into())).unwrap();
-                let keyed = engine.open(&params).unwrap();
-                let (input, mut buffer, mut tag) = ([9; 30_000], [9; 30_000], [0; 16]);
-                let data = if copies { Data::Copy { input: &input, output: &mut buffer } } else { Data::InPlace(&mut buffer) };
-                let outcome = keyed.run(&mut Operation { direction: Direction::Decrypt, iv: &[0; 12], aad: &[], data, tag: &mut tag });
-                assert!(matches!(outcome, Err(Error::EngineFailed { .. })), "{outcome:?}");
-                let end = if copies { buffer.len() } else { 8 << 10 };
-                assert!(buffer[..end].iter().all(|byte| *byte == 0), "{algorithm}, copies: {copies}");
-                assert!(buffer[end..].iter().all(|byte| *byte == 9), "what did not come back is still there");
-            }
-        }
-    }
-
-    /// Zeros are left of a text of four launches in imported memory, in place, of which one was taken, the next failed, and the third was under way.
-    fn failed_midway(algorithm: Algorithm, direction: Direction, iv: &[u8], tag: &mut [u8]) {
-        const STREAM: usize = 64 << 10;
-        let engine = GpuEngine::new("gpu-broken", Box::new(Broken { layout: Layout::new(STREAM), ..broken(1, 2) }));
-        let key = Key::Symmetric(vec![1; algorithm.key_lengths().0][..].into());
-        let keyed = engine.open(&SessionParams::new(algorithm, key).unwrap()).unwrap();
-        let mut buffer = HostMemory::zeroed(4 * STREAM);
-        buffer.fill(9);
-        let outcome = keyed.run(&mut Operation { direction, iv, aad: &[], data: Data::InPlace(&mut buffer), tag });
-        assert!(matches!(outcome, Err(Error::EngineFailed { .. })) && engine.0.knows(&buffer), "{outcome:?}");
-        assert!(buffer[..3 * STREAM].iter().all(|byte| *byte == 0) && buffer[3 * STREAM..].iter().all(|byte| *byte == 9));
-    }
-
-    /// Where the device writes by itself, what it was given may have come back although nobody took it.
-    #[test]
-    fn an_aead_that_fails_midway_leaves_no_text_in_imported_memory() {
-        failed_midway(Algorithm::Aes256Gcm, Direction::Decrypt, &[0; 12], &mut [0; 16]);
-    }
-
-    /// Where it was replaced in part, whoever tried again would decipher that part.
-    #[test]
-    fn a_cipher_that_fails_midway_in_imported_memory_leaves_no_mixture() {
-        failed_midway(Algorithm::Aes128Ctr, Direction::Encrypt, &[0; 16], &mut []);
-    }
-
-    #[test]
-    fn a_stream_fewer_than_wanted_does() {
-        let engine = GpuEngine::new("gpu-small", Box::new(broken(100, 1)));
-        let params = SessionParams::new(Algorithm::Aes128Ctr, Key::Symmetric((&[1; 16]).into())).unwrap();
-        let keyed = engine.open(&params).unwrap();
-        let data = Data::InPlace(&mut [9; 30_000]);
-        let outcome = keyed.run(&mut Operation { direction: Direction::Encrypt, iv: &[0; 16], aad: &[], data, tag: &mut [] });
-        assert_eq!(outcome, Ok(30_000));
-    }
-
-    #[test]
-    fn a_device_that_computes_wrongly_is_found_out() {
-        let engine = GpuEngine::new("gpu-wrong", Box::new(broken(100, 2)));
-        assert!(crate::selftest::check(&engine).unwrap_err().contains("computes wrongly"));
-    }
-}
+mod tests;

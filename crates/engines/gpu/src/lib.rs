@@ -38,6 +38,7 @@ mod imported;
 mod launch;
 mod measure;
 mod message;
+mod owner;
 mod selftest;
 mod session;
 mod vulkan;
@@ -180,6 +181,30 @@ pub fn best() -> Result<GpuEngine, Absent> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use core::ffi::c_int;
+
+    unsafe extern "C" {
+        fn fork() -> c_int;
+        fn waitpid(process: c_int, status: *mut c_int, options: c_int) -> c_int;
+        fn alarm(seconds: u32) -> u32;
+        fn _exit(status: c_int) -> !;
+    }
+
+    /// What a child of fork says, which has a minute and must not panic: another thread may have had the lock of what it would write to.
+    pub(crate) fn in_a_child(says: impl FnOnce() -> bool) -> bool {
+        // SAFETY: the child runs the closure alone and leaves by `_exit`, which runs no destructor of the parent's.
+        let child = unsafe { fork() };
+        if child == 0 {
+            // SAFETY: ends this process after a minute; `_exit` at once.
+            unsafe {
+                alarm(60);
+                _exit(if says() { 42 } else { 1 })
+            };
+        }
+        let mut status = 0;
+        // SAFETY: our own child, and room for its status.
+        child > 0 && unsafe { waitpid(child, &raw mut status, 0) } == child && status >> 8 == 42
+    }
 
     #[test]
     fn sizes_that_cannot_be_are_refused() {

@@ -73,6 +73,7 @@ impl GpuEngine {
     /// # Errors
     /// [`EngineFailed`](bywash_core::Error::EngineFailed).
     pub fn copies(&self, times: u32) -> Result<[f64; 3]> {
+        self.0.check_owner()?;
         let failed = |reason| self.0.failed(reason);
         let bytes = f64::from(times) * self.0.device.layout().text as f64;
         let (mut inward, mut outward) = (self.0.device.stream().map_err(failed)?, self.0.device.stream().map_err(failed)?);
@@ -93,6 +94,6 @@ impl GpuEngine {
 
     /// Bitwise instructions and bytes of memory a second that the device can do, where it says so.
     pub fn limits(&self) -> Option<(f64, f64)> {
-        self.0.device.limits()
+        self.0.check_owner().ok().and_then(|()| self.0.device.limits())
     }
 }

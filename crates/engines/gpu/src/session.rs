@@ -31,6 +31,7 @@ pub(crate) struct Session {
 impl Session {
     pub(crate) fn open(engine: &Arc<Inner>, params: &SessionParams) -> Result<Self> {
         use Algorithm::*;
+        engine.check_owner()?;
         let algorithm = params.algorithm();
         let Key::Symmetric(key) = params.key() else {
             return Err(Error::Unsupported { engine: engine.name.clone(), algorithm });

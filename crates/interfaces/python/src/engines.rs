@@ -7,7 +7,7 @@ use bywash_manager::EngineName;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use std::collections::BTreeMap;
-use std::sync::{OnceLock, PoisonError, RwLock};
+use std::sync::{Mutex, MutexGuard, OnceLock, TryLockError};
 
 /// What can compute here, and what is missing and why.
 #[pyfunction]
@@ -45,11 +45,11 @@ fn describe<'py>(py: Python<'py>, engine: &dyn Engine) -> PyResult<Bound<'py, Py
     Ok(described)
 }
 
-/// This process's client for an engine: as the environment says if none is named, else that engine and no other. Devices stay open.
+/// This process's client for an engine: as the environment says if none is named, else that engine and no other. Devices stay open, and are their process's alone: a child of fork opens its own.
 pub(crate) fn client(engine: Option<&str>) -> Result<Client> {
     // No lock is held while one is made, for that takes long and a process that forks meanwhile would hold it for ever; none at all for the one that every call needs.
     static USUAL: OnceLock<Client> = OnceLock::new();
-    static NAMED: RwLock<BTreeMap<String, Client>> = RwLock::new(BTreeMap::new());
+    static NAMED: Mutex<BTreeMap<(u32, String), Client>> = Mutex::new(BTreeMap::new());
     let Some(name) = engine else {
         return Ok(match USUAL.get() {
             Some(client) => client.clone(),
@@ -59,11 +59,27 @@ pub(crate) fn client(engine: Option<&str>) -> Result<Client> {
             }
         });
     };
-    if let Some(client) = NAMED.read().unwrap_or_else(PoisonError::into_inner).get(name) {
-        return Ok(client.clone());
+    let key = (std::process::id(), name.to_owned());
+    if let Some(client) = brief(&NAMED).and_then(|named| named.get(&key).cloned()) {
+        return Ok(client);
     }
     let engines = bywash_manager::find(&[name.parse::<EngineName>()?])?;
     let config = Config { route: Route::Here, ..Config::default() };
     let client = Client::with_engine(config, engines.present[0].clone());
-    Ok(NAMED.write().unwrap_or_else(PoisonError::into_inner).entry(name.to_owned()).or_insert(client).clone())
+    Ok(match brief(&NAMED) {
+        Some(mut named) => named.entry(key).or_insert(client).clone(),
+        None => client,
+    })
+}
+
+/// A lock that is held for a moment, or for ever: by a thread that a child of fork does not have, which does without what is remembered.
+fn brief<T>(lock: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
+    for _ in 0..1000 {
+        match lock.try_lock() {
+            Ok(guard) => return Some(guard),
+            Err(TryLockError::Poisoned(poisoned)) => return Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => std::thread::yield_now(),
+        }
+    }
+    None
 }

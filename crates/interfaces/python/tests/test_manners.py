@@ -166,6 +166,29 @@ def test_a_child_of_fork_works_while_other_threads_encrypt(keys):
             thread.join()
 
 
+def test_a_child_of_fork_opens_a_gpu_of_its_own(keys):
+    """What its parent opened is its parent's, and says so at once instead of waiting for threads that a child does not have."""
+    try:
+        inherited = bywash.Session("AES-256-GCM", bytes(32), engine="gpu:vulkan")
+    except bywash.Unavailable as error:
+        pytest.skip(str(error))
+    text = bytes(300_000)
+    sealed = inherited.encrypt(text, bytes(12))
+    child = os.fork()
+    if child == 0:
+        signal.alarm(60)
+        begin = time.monotonic()
+        try:
+            inherited.encrypt(text, bytes(12))
+            is_refused = False
+        except bywash.Error as error:
+            is_refused = "before a fork" in str(error) and time.monotonic() - begin < 5
+        own = bywash.Session("AES-256-GCM", bytes(32), engine="gpu:vulkan")
+        os._exit(0 if is_refused and own.encrypt(text, bytes(12)) == sealed else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert inherited.encrypt(text, bytes(12)) == sealed
+
+
 def test_whatever_has_a_buffer_is_taken(keys):
     text = b"attack at dawn"
     session = bywash.Session("AES-256-GCM", bytes(32))

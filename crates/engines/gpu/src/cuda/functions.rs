@@ -30,17 +30,29 @@ macro_rules! functions {
                 for name in [$($library),+] {
                     // SAFETY: NVIDIA's libraries may be loaded at any time, and their initialisers run once.
                     match unsafe { Library::new(name) } {
-                        // SAFETY: the types are those of cuda.h and nvrtc.h.
-                        Ok(library) => return unsafe {
-                            Ok(Self {
-                                $($function: *library.get($symbol).map_err(|_| format!("{name} lacks {}", stringify!($function)))?,)*
-                                _library: library,
-                            })
-                        },
+                        // SAFETY: the library is what its name says.
+                        Ok(library) => return unsafe { Self::of(library, name) },
                         Err(_) => reason = format!("{name} cannot be loaded"),
                     }
                 }
                 Err(reason)
+            }
+
+            /// Those of this library.
+            ///
+            /// # Errors
+            /// Which function is missing.
+            ///
+            /// # Safety
+            /// The functions' types are those of cuda.h and nvrtc.h.
+            pub(super) unsafe fn of(library: Library, name: &str) -> Result<Self, String> {
+                // SAFETY: the caller's word.
+                unsafe {
+                    Ok(Self {
+                        $($function: *library.get($symbol).map_err(|_| format!("{name} lacks {}", stringify!($function)))?,)*
+                        _library: library,
+                    })
+                }
             }
         }
     };
@@ -57,7 +69,8 @@ functions! {
     device_attribute = b"cuDeviceGetAttribute\0": fn(*mut c_int, c_int, c_int) -> c_int;
     retain = b"cuDevicePrimaryCtxRetain\0": fn(*mut Pointer, c_int) -> c_int;
     release = b"cuDevicePrimaryCtxRelease_v2\0": fn(c_int) -> c_int;
-    set_current = b"cuCtxSetCurrent\0": fn(Pointer) -> c_int;
+    push = b"cuCtxPushCurrent_v2\0": fn(Pointer) -> c_int;
+    pop = b"cuCtxPopCurrent_v2\0": fn(*mut Pointer) -> c_int;
     module_load = b"cuModuleLoadData\0": fn(*mut Pointer, *const c_void) -> c_int;
     module_unload = b"cuModuleUnload\0": fn(Pointer) -> c_int;
     module_function = b"cuModuleGetFunction\0": fn(*mut Pointer, Pointer, *const c_char) -> c_int;

@@ -7,12 +7,17 @@ mod compile;
 mod functions;
 mod stream;
 #[cfg(test)]
+mod tests;
+#[cfg(test)]
 pub(crate) mod twin;
 
 use crate::Found;
 use crate::device::{Device, Kernel, Layout, Stream, Window};
+use crate::owner::Owner;
 use bywash_core::memory::{Imported, Region};
 use core::ffi::{CStr, c_int};
+use core::marker::PhantomData;
+use core::mem::ManuallyDrop;
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicBool, Ordering};
 use functions::{Compiler, Driver, Pointer};
@@ -32,7 +37,9 @@ const ALREADY_REGISTERED: c_int = 712;
 
 /// The device's context and kernels, set up once.
 struct Context {
-    driver: Driver,
+    owner: Owner,
+    /// Dropped by its owner alone.
+    driver: ManuallyDrop<Driver>,
     device: c_int,
     context: Pointer,
     module: Pointer,
@@ -74,24 +81,40 @@ impl Context {
         // SAFETY: the name ends in a zero, for the last byte was kept from the driver.
         let shown = unsafe { CStr::from_ptr(name.as_ptr()) }.to_string_lossy().into_owned();
         let description = format!("CUDA {}.{}, {shown}, compute capability {major}.{minor}, {place}", version / 1000, version % 1000 / 10);
-        let hangs = AtomicBool::new(false);
-        let mut made = Self { driver, device, context: null_mut(), module: null_mut(), kernels: [null_mut(); 6], description, hangs };
-        made.load(&code)?;
+        Self::of(driver, device, description, &code)
+    }
+
+    /// A device, with the kernels' code.
+    fn of(driver: Driver, device: c_int, description: String, code: &[u8]) -> Result<Self, String> {
+        let mut made = Self {
+            owner: Owner::this_process(),
+            driver: ManuallyDrop::new(driver),
+            device,
+            context: null_mut(),
+            module: null_mut(),
+            kernels: [null_mut(); 6],
+            description,
+            hangs: AtomicBool::new(false),
+        };
+        made.load(code)?;
         Ok(made)
     }
 
     fn load(&mut self, code: &[u8]) -> Result<(), String> {
-        let driver = &self.driver;
-        // SAFETY: the device is there; the code is a whole ELF image; names are C strings; `drop` undoes what was done.
-        unsafe {
-            driver.check("cuDevicePrimaryCtxRetain", (driver.retain)(&mut self.context, self.device))?;
-            driver.check("cuCtxSetCurrent", (driver.set_current)(self.context))?;
-            driver.check("cuModuleLoadData", (driver.module_load)(&mut self.module, code.as_ptr().cast()))?;
-            for (kernel, name) in self.kernels.iter_mut().zip(compile::NAMES) {
-                driver.check("cuModuleGetFunction", (driver.module_function)(kernel, self.module, name.as_ptr()))?;
+        // SAFETY: the device is there; `drop` undoes what was done.
+        self.driver.check("cuDevicePrimaryCtxRetain", unsafe { (self.driver.retain)(&mut self.context, self.device) })?;
+        let (mut module, mut kernels) = (null_mut(), [null_mut(); Kernel::ALL.len()]);
+        let loaded = self.enter().and_then(|_entered| {
+            // SAFETY: the code is a whole ELF image; names are C strings; `drop` undoes what was done.
+            unsafe {
+                self.driver.check("cuModuleLoadData", (self.driver.module_load)(&mut module, code.as_ptr().cast()))?;
+                kernels.iter_mut().zip(compile::NAMES).try_for_each(|(kernel, name)| {
+                    self.driver.check("cuModuleGetFunction", (self.driver.module_function)(kernel, module, name.as_ptr()))
+                })
             }
-        }
-        Ok(())
+        });
+        (self.module, self.kernels) = (module, kernels);
+        loaded
     }
 
     /// See [`Device::limits`].
@@ -100,10 +123,26 @@ impl Context {
         Ok((clock? * 1e3 * processors? * BITWISE, 2.0 * memory_clock? * 1e3 * bits? / 8.0))
     }
 
-    /// Makes the context this thread's.
-    fn enter(&self) -> Result<(), String> {
+    /// Makes the context this thread's as long as what is returned lives. Afterwards it has again the one that it had: a caller may use CUDA for itself.
+    fn enter(&self) -> Result<Entered<'_>, String> {
         // SAFETY: the context lives as long as `self`.
-        self.driver.check("cuCtxSetCurrent", unsafe { (self.driver.set_current)(self.context) })
+        self.driver.check("cuCtxPushCurrent", unsafe { (self.driver.push)(self.context) }).map(|()| Entered(self, PhantomData))
+    }
+
+    /// Whether nothing of it is given back: it hangs, or is another process's.
+    fn is_left_alone(&self) -> bool {
+        self.hangs.load(Ordering::Relaxed) || !self.owner.is_here()
+    }
+}
+
+/// A context that is this thread's, with which it stays.
+struct Entered<'a>(&'a Context, PhantomData<*const ()>);
+
+impl Drop for Entered<'_> {
+    fn drop(&mut self) {
+        let mut left = null_mut();
+        // SAFETY: it was pushed by this thread, and whoever pushed others since has popped them; the pointer lives until the call returns.
+        unsafe { (self.0.driver.pop)(&mut left) };
     }
 }
 
@@ -115,17 +154,21 @@ fn attribute(driver: &Driver, device: c_int, which: c_int) -> Result<c_int, Stri
 
 impl Drop for Context {
     fn drop(&mut self) {
-        if self.context.is_null() || self.hangs.load(Ordering::Relaxed) {
+        if self.is_left_alone() {
             return;
         }
-        let _ = self.enter();
-        // SAFETY: streams hold the context, so none is left.
-        unsafe {
-            if !self.module.is_null() {
-                (self.driver.module_unload)(self.module);
+        if !self.context.is_null() {
+            if let Ok(_entered) = self.enter()
+                && !self.module.is_null()
+            {
+                // SAFETY: streams hold the context, so none is left.
+                unsafe { (self.driver.module_unload)(self.module) };
             }
-            (self.driver.release)(self.device);
+            // SAFETY: as above, and it is no thread's of this engine any more.
+            unsafe { (self.driver.release)(self.device) };
         }
+        // SAFETY: it is dropped here alone, and not used afterwards.
+        unsafe { ManuallyDrop::drop(&mut self.driver) };
     }
 }
 
@@ -151,8 +194,8 @@ impl Cuda {
 struct Pinned {
     context: Arc<Context>,
     address: usize,
-    /// The process that did so, unless another window of the region did.
-    owner: Option<u32>,
+    /// Whether it was for this window; if not, for another one of the region.
+    is_registered: bool,
 }
 
 impl Imported for Pinned {
@@ -164,7 +207,10 @@ impl Imported for Pinned {
 impl Drop for Pinned {
     fn drop(&mut self) {
         // Not in a child that inherited it.
-        if self.owner == Some(std::process::id()) && self.context.enter().is_ok() {
+        if self.is_registered
+            && self.context.owner.is_here()
+            && let Ok(_entered) = self.context.enter()
+        {
             // SAFETY: it was registered when this was made, and no launch that uses it is under way: texts are borrowed as long as they are computed.
             unsafe { (self.context.driver.unregister)(core::ptr::with_exposed_provenance_mut(self.address)) };
         }
@@ -194,16 +240,16 @@ impl Device for Cuda {
 
     /// Streams know it by its address.
     fn import(&self, region: &Region) -> Option<Window> {
-        self.context.enter().ok()?;
+        let _entered = self.context.enter().ok()?;
         // SAFETY: whoever keeps a region leaves its memory where it is until windows on it are gone, and for ever if the device hangs.
         let status = unsafe { (self.context.driver.register)(core::ptr::with_exposed_provenance_mut(region.address()), region.bytes(), 0) };
         // Another engine of this process on the same device may have done so: its window goes when this one does.
-        let owner = match status {
-            0 => Some(std::process::id()),
-            ALREADY_REGISTERED => None,
+        let is_registered = match status {
+            0 => true,
+            ALREADY_REGISTERED => false,
             _ => return None,
         };
-        let pinned = Pinned { context: self.context.clone(), address: region.address(), owner };
+        let pinned = Pinned { context: self.context.clone(), address: region.address(), is_registered };
         Some(Window { handle: region.address() as u64, computes: false, hold: Box::new(pinned) })
     }
 

@@ -2,7 +2,8 @@
 
 use super::Context;
 use super::functions::{Address, NOT_READY, Pointer};
-use crate::device::{Launch, Layout, Lies, Step, Stream, Transfer, UnderWay};
+use crate::device::{Launch, Layout, Lies, Step, Stream, Transfer, UnderWay, Waited};
+use bywash_core::wipe;
 use core::ffi::c_void;
 use core::ops::Range;
 use core::ptr::null_mut;
@@ -43,7 +44,8 @@ unsafe impl Send for CudaStream {}
 
 impl CudaStream {
     pub(super) fn new(context: Arc<Context>, layout: Layout) -> Result<Self, String> {
-        context.enter()?;
+        let hold = context.clone();
+        let _entered = hold.enter()?;
         let sizes = [4 * layout.control, layout.text, layout.output()];
         let mut made = Self { context, stream: null_mut(), host: [null_mut(); 3], own: [0; 3], sizes, under_way: None };
         let driver = &made.context.driver;
@@ -148,7 +150,8 @@ impl Stream for CudaStream {
     }
 
     fn start(&mut self, launch: &Launch) -> Result<(), String> {
-        self.context.enter()?;
+        let context = self.context.clone();
+        let _entered = context.enter()?;
         // From here on the stream may be at work, whatever fails.
         self.under_way = Some(launch.under_way());
         let queue = || {
@@ -167,12 +170,14 @@ impl Stream for CudaStream {
     fn resident(&mut self, launch: &Launch, times: u32, together: &Barrier) -> Result<Range<Instant>, String> {
         let run = |stream: &mut Self, wiped: usize| {
             stream.under_way = Some(UnderWay::over(wiped, launch.text * times as usize));
-            stream.wait()
+            stream.wait().map(drop)
         };
         // As in `start`.
         self.under_way = Some(UnderWay::over(0, launch.text));
+        let context = self.context.clone();
+        let entered = context.enter();
         let load = || {
-            self.context.enter()?;
+            entered.as_ref().map_err(String::clone)?;
             self.copy_in(CONTROL, &staged(0..4 * launch.control))?;
             launch.inputs.iter().try_for_each(|input| self.copy_in(INPUT, input))
         };
@@ -189,36 +194,40 @@ impl Stream for CudaStream {
     }
 
     fn start_copies(&mut self, inward: bool, times: u32) -> Result<(), String> {
-        self.context.enter()?;
+        let context = self.context.clone();
+        let _entered = context.enter()?;
         let all = staged(0..self.sizes[INPUT]);
         self.under_way = Some(UnderWay::over(0, all.bytes * times as usize));
         (0..times).try_for_each(|_| if inward { self.copy_in(INPUT, &all) } else { self.copy_out(&all) })
     }
 
-    fn wait(&mut self) -> Result<(), String> {
-        let Some(UnderWay { control, bound }) = self.under_way else { return Ok(()) };
+    fn wait(&mut self) -> Result<Waited, String> {
+        let Some(UnderWay { control, bound, must_end }) = self.under_way else { return Ok(Waited::Ended) };
         let hangs = |context: &Context, reason: String| {
             context.hangs.store(true, Ordering::Relaxed);
             Err(reason)
         };
-        if let Err(reason) = self.context.enter() {
-            return hangs(&self.context, reason);
-        }
+        let context = self.context.clone();
+        let _entered = match context.enter() {
+            Ok(entered) => entered,
+            Err(reason) => return hangs(&context, reason),
+        };
         let begin = Instant::now();
         loop {
             let passed = begin.elapsed();
             // SAFETY: the stream is there.
             match unsafe { (self.context.driver.stream_query)(self.stream) } {
-                NOT_READY => match bound.filter(|bound| passed >= *bound) {
-                    Some(bound) => return hangs(&self.context, format!("the device did not answer within {} s", bound.as_secs())),
-                    None => std::thread::sleep((passed / 8).clamp(LOOK, if passed < SOON { LOOK_MAX } else { LOOK_LATE })),
-                },
+                NOT_READY if passed < bound => {
+                    std::thread::sleep((passed / 8).clamp(LOOK, if passed < SOON { LOOK_MAX } else { LOOK_LATE }));
+                }
+                NOT_READY if must_end => return Ok(Waited::Late),
+                NOT_READY => return hangs(&self.context, format!("the device did not answer within {} s", bound.as_secs())),
                 status => {
                     self.under_way = None;
                     self.control()[..control].zeroize();
                     let ended = self.context.driver.check("cuStreamQuery", status);
                     // An error is the whole context's, and does not say what the device may still reach.
-                    return ended.or_else(|reason| hangs(&self.context, reason));
+                    return ended.map(|()| Waited::Ended).or_else(|reason| hangs(&self.context, reason));
                 }
             }
         }
@@ -226,7 +235,8 @@ impl Stream for CudaStream {
 
     #[cfg(test)]
     fn device_memory(&mut self) -> (Vec<u32>, Vec<u8>) {
-        self.context.enter().unwrap();
+        let context = self.context.clone();
+        let _entered = context.enter().unwrap();
         let driver = &self.context.driver;
         // SAFETY: as in `copy_out`.
         let status = unsafe { (driver.copy_out)(self.host[CONTROL].cast(), self.own[CONTROL], self.sizes[CONTROL], self.stream) };
@@ -238,22 +248,50 @@ impl Stream for CudaStream {
     }
 }
 
+impl CudaStream {
+    /// Waits until nothing is under way, if that is to be expected or has to be.
+    fn end(&mut self) -> bool {
+        // Nobody waits twice for a device that hangs, but for what reaches memory of others.
+        let must_end = self.under_way.is_some_and(|under_way| under_way.must_end);
+        if self.under_way.is_some() && (must_end || !self.context.hangs.load(Ordering::Relaxed)) {
+            while matches!(self.wait(), Ok(Waited::Late)) {}
+        }
+        self.under_way.is_none()
+    }
+
+    /// Its memory on the host that was made.
+    fn made(&self) -> impl Iterator<Item = (*mut u8, usize)> {
+        self.host.into_iter().zip(self.sizes).filter(|(memory, _)| !memory.is_null())
+    }
+}
+
+#[cfg(test)]
+impl CudaStream {
+    /// What is under way is late from now on.
+    pub(super) fn hurry(&mut self) {
+        self.under_way.iter_mut().for_each(|under_way| under_way.bound = Duration::ZERO);
+    }
+}
+
 impl Drop for CudaStream {
     fn drop(&mut self) {
-        // Of a device that hangs all that it may still use is left as it is, keys too; and nobody waits for it twice, but for what reaches memory of others.
-        let must_end = self.under_way.is_some_and(|under_way| under_way.must_end());
-        if (self.context.hangs.load(Ordering::Relaxed) && !must_end)
-            || (self.wait().is_err() && self.context.hangs.load(Ordering::Relaxed))
-            || self.context.enter().is_err()
-        {
+        // Of a launch that hangs all that it may still use is left as it is, keys too.
+        if !self.context.owner.is_here() || !self.end() {
             return;
         }
+        // What a launch that failed left of keys and texts; an engine that is closed leaves nothing either.
+        for (memory, size) in self.made() {
+            // SAFETY: the memory has these bytes, and nothing is under way.
+            wipe(unsafe { core::slice::from_raw_parts_mut(memory, size) });
+        }
+        if self.context.is_left_alone() {
+            return;
+        }
+        let Ok(_entered) = self.context.enter() else { return };
         let driver = &self.context.driver;
         // SAFETY: nothing is under way; what was not made is null, which is not freed.
         unsafe {
-            for (memory, size) in self.host.into_iter().zip(self.sizes).filter(|(memory, _)| !memory.is_null()) {
-                // What a launch that failed left of keys and texts. The driver, of which the compiler knows nothing, gets the address next, so that the zeros are written.
-                memory.write_bytes(0, size);
+            for (memory, _) in self.made() {
                 (driver.free_host)(memory.cast());
             }
             for memory in self.own.into_iter().filter(|memory| *memory != 0) {

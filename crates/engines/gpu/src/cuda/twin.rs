@@ -3,7 +3,7 @@
 //! `g++` compiles `kernels.cu` with `BYWASH_TWIN` defined, for which `dialect.h` has other words; what remains untested are CUDA's own words in it.
 
 use super::compile::{INCLUDED, NAMES, SOURCE};
-use crate::device::{Device, Kernel, Launch, Layout, Lies, Stream, Transfer, Window};
+use crate::device::{Device, Kernel, Launch, Layout, Lies, Stream, Transfer, Waited, Window};
 use crate::engine::GpuEngine;
 use bywash_conformance::{Area, Options};
 use bywash_core::memory::{Imported, Region};
@@ -147,8 +147,8 @@ impl Stream for TwinStream {
         Err("a twin has no speed of its own".into())
     }
 
-    fn wait(&mut self) -> Result<(), String> {
-        Ok(())
+    fn wait(&mut self) -> Result<Waited, String> {
+        Ok(Waited::Ended)
     }
 
     fn device_memory(&mut self) -> (Vec<u32>, Vec<u8>) {

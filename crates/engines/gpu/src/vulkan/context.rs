@@ -3,19 +3,48 @@
 use super::SHADERS;
 use super::memory::imported_usage;
 use crate::device::Kernel;
+use crate::owner::Owner;
 use ash::ext::external_memory_host;
 use ash::{Device, Entry, Instance, vk};
 use core::sync::atomic::{AtomicBool, Ordering};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
+
+/// An instance, with the library.
+struct Root {
+    instance: Instance,
+    /// Keeps `libvulkan` loaded.
+    _entry: Entry,
+}
+
+impl Root {
+    fn new() -> Result<Self, String> {
+        // SAFETY: loading the system's Vulkan loader runs its initialisers, as any program that uses Vulkan does.
+        let entry = unsafe { Entry::load() }.map_err(|error| format!("libvulkan.so.1 cannot be loaded: {error}"))?;
+        let application = vk::ApplicationInfo::default().application_name(c"bywash").api_version(vk::API_VERSION_1_1);
+        let create = vk::InstanceCreateInfo::default().application_info(&application);
+        // SAFETY: the structures live until the call returns; no allocator, no layers.
+        let instance = unsafe { entry.create_instance(&create, None) }.map_err(failed("vkCreateInstance"))?;
+        Ok(Self { instance, _entry: entry })
+    }
+}
+
+impl Drop for Root {
+    fn drop(&mut self) {
+        // SAFETY: contexts hold it, so nothing is left that was made of the instance.
+        unsafe { self.instance.destroy_instance(None) };
+    }
+}
 
 /// A device, ready to compute.
 pub(super) struct Context {
-    /// Keeps `libvulkan` loaded; dropped last.
-    _entry: Entry,
-    instance: Instance,
+    /// Outlives the device.
+    root: Arc<Root>,
+    pub(super) owner: Owner,
     pub(super) device: Device,
     pub(super) kind: vk::PhysicalDeviceType,
     name: String,
+    /// Better devices that did not open, and why.
+    passed_over: Vec<String>,
     api: u32,
     pub(super) memories: vk::PhysicalDeviceMemoryProperties,
     /// Where memory of the host's can be imported (`VK_EXT_external_memory_host`).
@@ -67,41 +96,29 @@ pub(super) const SHARED: vk::MemoryPropertyFlags = vk::MemoryPropertyFlags::from
 );
 
 impl Context {
-    /// Opens the best device. `staged` is whether texts are copied to memory of its own, if that is not to be told from the device.
+    /// Opens the best device that can be. `staged` is whether texts are copied to memory of its own, if that is not to be told from the device.
     pub(super) fn new(staged: Option<bool>) -> Result<Self, String> {
-        // SAFETY: loading the system's Vulkan loader runs its initialisers, as any program that uses Vulkan does.
-        let entry = unsafe { Entry::load() }.map_err(|error| format!("libvulkan.so.1 cannot be loaded: {error}"))?;
-        let application = vk::ApplicationInfo::default().application_name(c"bywash").api_version(vk::API_VERSION_1_1);
-        let create = vk::InstanceCreateInfo::default().application_info(&application);
-        // SAFETY: the structures live until the call returns; no allocator, no layers.
-        let instance = unsafe { entry.create_instance(&create, None) }.map_err(failed("vkCreateInstance"))?;
-        let chosen = choose(&instance).and_then(|(physical, family)| {
-            let (device, external) = open(&instance, physical, family)?;
-            Ok((physical, family, device, external))
-        });
-        let (physical, family, device, external) = match chosen {
-            Ok(chosen) => chosen,
-            Err(reason) => {
-                // SAFETY: nothing was made of the instance that still is.
-                unsafe { instance.destroy_instance(None) };
-                return Err(reason);
-            }
-        };
+        let root = Arc::new(Root::new()?);
+        let (mut context, passed_over) = first(candidates(&root.instance)?, |candidate| Self::open(&root, candidate, staged))?;
+        context.passed_over = passed_over;
+        Ok(context)
+    }
+
+    fn open(root: &Arc<Root>, Candidate { physical, family, properties, name }: Candidate, staged: Option<bool>) -> Result<Self, String> {
+        let (device, external) = open(&root.instance, physical, family)?;
         // SAFETY: the device is of this instance, and has one queue of that family.
-        let (properties, memories, queue) = unsafe {
-            let properties = instance.get_physical_device_properties(physical);
-            (properties, instance.get_physical_device_memory_properties(physical), device.get_device_queue(family, 0))
-        };
-        let name = properties.device_name_as_c_str().map_or_else(|_| "unnamed".into(), |name| name.to_string_lossy().into_owned());
+        let (memories, queue) =
+            unsafe { (root.instance.get_physical_device_memory_properties(physical), device.get_device_queue(family, 0)) };
         let kind = properties.device_type;
         let shares = matches!(kind, vk::PhysicalDeviceType::INTEGRATED_GPU | vk::PhysicalDeviceType::CPU)
             && memories.memory_types_as_slice().iter().any(|memory| memory.property_flags.contains(SHARED));
         let mut context = Self {
-            _entry: entry,
-            instance,
+            root: root.clone(),
+            owner: Owner::this_process(),
             device,
             kind,
             name,
+            passed_over: Vec::new(),
             api: properties.api_version,
             memories,
             external,
@@ -164,14 +181,21 @@ impl Context {
         let (major, minor) = (vk::api_version_major(self.api), vk::api_version_minor(self.api));
         let what = if self.kind == vk::PhysicalDeviceType::CPU { "a software Vulkan, no GPU" } else { "GPU" };
         let memory = if self.unified { "memory shared with the host" } else { "memory of its own" };
-        format!("Vulkan {major}.{minor}, {}, {what}, {memory}", self.name)
+        let passed_over = self.passed_over.iter().map(|reason| format!("; not {reason}"));
+        format!("Vulkan {major}.{minor}, {}, {what}, {memory}{}", self.name, passed_over.collect::<String>())
+    }
+
+    /// Whether nothing of it is given back: it hangs, or is another process's.
+    pub(super) fn is_left_alone(&self) -> bool {
+        self.hangs.load(Ordering::Relaxed) || !self.owner.is_here()
     }
 }
 
 impl Drop for Context {
     fn drop(&mut self) {
-        if self.hangs.load(Ordering::Relaxed) {
-            return;
+        if self.is_left_alone() {
+            // Nor does the library go, which has threads at work, or had them when it was inherited.
+            return core::mem::forget(self.root.clone());
         }
         // SAFETY: streams hold the context, so none is left; what is destroyed was made here, or is null, which is ignored.
         unsafe {
@@ -181,7 +205,6 @@ impl Drop for Context {
             self.device.destroy_pipeline_layout(self.pipeline_layout, None);
             self.device.destroy_descriptor_set_layout(self.set_layout, None);
             self.device.destroy_device(None);
-            self.instance.destroy_instance(None);
         }
     }
 }
@@ -210,21 +233,44 @@ fn aliased(module: impl Iterator<Item = u32>) -> Vec<u32> {
     made
 }
 
-/// The best device that computes, and the family of its queue.
-fn choose(instance: &Instance) -> Result<(vk::PhysicalDevice, u32), String> {
+/// A device that computes.
+struct Candidate {
+    physical: vk::PhysicalDevice,
+    /// Of its queue.
+    family: u32,
+    properties: vk::PhysicalDeviceProperties,
+    name: String,
+}
+
+/// Each device that computes with its name, the best first.
+fn candidates(instance: &Instance) -> Result<Vec<(String, Candidate)>, String> {
     // SAFETY: plain questions about an instance and its devices.
     let devices = unsafe { instance.enumerate_physical_devices() }.map_err(failed("vkEnumeratePhysicalDevices"))?;
-    let computes = |device: vk::PhysicalDevice| {
+    let computes = |physical: vk::PhysicalDevice| {
         // SAFETY: as above.
         let (properties, families) =
-            unsafe { (instance.get_physical_device_properties(device), instance.get_physical_device_queue_family_properties(device)) };
-        let family = families.iter().position(|family| family.queue_flags.contains(vk::QueueFlags::COMPUTE))?;
+            unsafe { (instance.get_physical_device_properties(physical), instance.get_physical_device_queue_family_properties(physical)) };
+        let family = families.iter().position(|family| family.queue_flags.contains(vk::QueueFlags::COMPUTE))? as u32;
+        let name = properties.device_name_as_c_str().map_or_else(|_| "unnamed".into(), |name| name.to_string_lossy().into_owned());
         let fits = properties.api_version >= vk::API_VERSION_1_1;
-        fits.then_some((rank(properties.device_type), device, family as u32))
+        fits.then_some((name.clone(), Candidate { physical, family, properties, name }))
     };
-    let best = devices.into_iter().filter_map(computes).max_by_key(|(rank, ..)| *rank);
-    best.map(|(_, device, family)| (device, family))
-        .ok_or_else(|| "libvulkan.so.1 finds no device with Vulkan 1.1 and a compute queue".into())
+    let mut found: Vec<_> = devices.into_iter().filter_map(computes).collect();
+    found.sort_by_key(|(_, candidate)| core::cmp::Reverse(rank(candidate.properties.device_type)));
+    Ok(found)
+}
+
+/// The first that opens, and why those before it did not.
+fn first<C, T>(candidates: Vec<(String, C)>, mut open: impl FnMut(C) -> Result<T, String>) -> Result<(T, Vec<String>), String> {
+    let mut passed_over = Vec::new();
+    for (name, candidate) in candidates {
+        match open(candidate) {
+            Ok(opened) => return Ok((opened, passed_over)),
+            Err(reason) => passed_over.push(format!("{name}: {reason}")),
+        }
+    }
+    let none = || "libvulkan.so.1 finds no device with Vulkan 1.1 and a compute queue".to_owned();
+    Err(if passed_over.is_empty() { none() } else { passed_over.join("; ") })
 }
 
 /// Whether a buffer over memory of the host's is something that the device has.
@@ -277,6 +323,24 @@ mod tests {
             let said = made.windows(3).filter(|words| words[0] == 3 << 16 | 71 && words[2] == 20).count();
             assert!((2..=3).contains(&said), "{said}");
             assert_eq!(made.len(), words().count() + 3 * said);
+        }
+    }
+
+    /// A card whose driver is broken keeps nobody from the SoC's GPU, and is told of.
+    #[test]
+    fn the_best_device_that_opens_is_taken_and_better_ones_are_named() {
+        let all = || [("card", Err("lost")), ("soc", Ok(3)), ("software", Ok(0))].map(|(name, kind)| (name.to_owned(), kind)).to_vec();
+        let open = |kind: Result<u32, &str>| kind.map_err(str::to_owned);
+        assert_eq!(first(all(), open), Ok((3, vec!["card: lost".to_owned()])));
+        assert_eq!(first(all().split_off(1), open), Ok((3, Vec::new())));
+        assert_eq!(first(all(), |_| Err::<(), _>("busy".into())), Err("card: busy; soc: busy; software: busy".into()));
+        assert!(first(Vec::new(), open).unwrap_err().contains("no device"));
+        match Context::new(None) {
+            Ok(mut context) => {
+                context.passed_over = first(all(), open).unwrap().1;
+                assert!(context.describe().ends_with("; not card: lost"), "{}", context.describe());
+            }
+            Err(reason) => eprintln!("skipped: {reason}"),
         }
     }
 

@@ -70,13 +70,10 @@ impl Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        if self.context.hangs.load(Ordering::Relaxed) {
+        if self.context.is_left_alone() {
             return;
         }
-        // What a launch that failed left of keys and texts; an engine that is closed leaves nothing either.
-        self.bytes_mut().fill(0);
-        // SAFETY: nothing that is under way uses it: streams wait before they are dropped. Freeing memory unmaps it; null is ignored. The driver, of which the compiler knows nothing,
-        // has the mapping's address, so that the zeros are written.
+        // SAFETY: nothing that is under way uses it: streams wait before they are dropped, and wipe it. Freeing memory unmaps it; null is ignored.
         unsafe {
             self.context.device.destroy_buffer(self.handle, None);
             self.context.device.free_memory(self.memory, None);
@@ -95,8 +92,6 @@ pub(super) struct HostBuffer {
     context: Arc<Context>,
     pub(super) handle: vk::Buffer,
     memory: vk::DeviceMemory,
-    /// The process that made it.
-    owner: u32,
 }
 
 impl HostBuffer {
@@ -118,7 +113,7 @@ impl HostBuffer {
             let ask = external.functions.fp().get_memory_host_pointer_properties_ext;
             ask(device.handle(), kind, pointer, &mut properties).result().ok()?;
             let handle = device.create_buffer(&create, None).ok()?;
-            let mut made = Self { context: context.clone(), handle, memory: vk::DeviceMemory::null(), owner: std::process::id() };
+            let mut made = Self { context: context.clone(), handle, memory: vk::DeviceMemory::null() };
             let needs = device.get_buffer_memory_requirements(handle);
             if needs.size > bytes as u64 {
                 return None;
@@ -143,7 +138,7 @@ impl Imported for HostBuffer {
 impl Drop for HostBuffer {
     fn drop(&mut self) {
         // A child that inherited it leaves it alone.
-        if self.owner != std::process::id() {
+        if !self.context.owner.is_here() {
             return;
         }
         // SAFETY: no launch that uses it is under way: texts are borrowed as long as they are computed, and while the device hangs this is not dropped. Null is ignored.

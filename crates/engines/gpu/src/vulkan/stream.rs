@@ -3,8 +3,9 @@
 use super::GROUP;
 use super::context::{Context, failed};
 use super::memory::{Buffer, Seen};
-use crate::device::{Launch, Layout, Lies, Step, Stream, Transfer, UnderWay, WINDOWS_MAX, Windows};
+use crate::device::{Launch, Layout, Lies, Step, Stream, Transfer, UnderWay, WINDOWS_MAX, Waited, Windows};
 use ash::vk::{self, Handle};
+use bywash_core::wipe;
 use core::ops::Range;
 use core::sync::atomic::Ordering;
 use std::collections::BTreeMap;
@@ -316,7 +317,7 @@ impl Stream for VulkanStream {
         let run = |stream: &mut Self, wiped: usize| {
             stream.submit()?;
             stream.under_way = Some(UnderWay::over(wiped, launch.text * times as usize));
-            stream.wait()
+            stream.wait().map(drop)
         };
         let opened = self.open_windows(launch);
         let loaded = opened.and_then(|()| self.record(|| self.upload(launch))).and_then(|()| run(self, 0));
@@ -347,17 +348,21 @@ impl Stream for VulkanStream {
         Ok(())
     }
 
-    fn wait(&mut self) -> Result<(), String> {
-        let Some(UnderWay { control, bound }) = self.under_way else { return Ok(()) };
-        let ns = bound.map_or(u64::MAX, |bound| bound.as_nanos() as u64);
+    fn wait(&mut self) -> Result<Waited, String> {
+        let Some(UnderWay { control, bound, must_end }) = self.under_way else { return Ok(Waited::Ended) };
+        let begin = Instant::now();
         let waited = loop {
+            let left = bound.saturating_sub(begin.elapsed());
             // SAFETY: the fence belongs to what is under way.
-            let waited = unsafe { self.context.device.wait_for_fences(&[self.fence], true, ns) };
-            // Without a bound only an end ends it; memory that is short may come back.
-            match waited {
-                Err(_) if bound.is_none() && !ended(waited) => std::thread::sleep(LATER),
-                waited => break waited,
+            let waited = unsafe { self.context.device.wait_for_fences(&[self.fence], true, left.as_nanos() as u64) };
+            if !must_end || ended(waited) {
+                break waited;
             }
+            // Only an end ends it; memory that is short may come back.
+            if left.is_zero() || waited == Err(vk::Result::TIMEOUT) {
+                return Ok(Waited::Late);
+            }
+            std::thread::sleep(LATER);
         };
         if ended(waited) {
             self.under_way = None;
@@ -365,8 +370,8 @@ impl Stream for VulkanStream {
         } else {
             self.context.hangs.store(true, Ordering::Relaxed);
         }
-        waited.map_err(|error| match error {
-            vk::Result::TIMEOUT => format!("the device did not answer within {} s", ns / 1_000_000_000),
+        waited.map(|()| Waited::Ended).map_err(|error| match error {
+            vk::Result::TIMEOUT => format!("the device did not answer within {} s", bound.as_secs()),
             error => failed("vkWaitForFences")(error),
         })
     }
@@ -387,18 +392,27 @@ impl Stream for VulkanStream {
     }
 }
 
-#[test]
-fn only_an_end_ends_a_launch() {
-    assert!(ended(Ok(())) && ended(Err(vk::Result::ERROR_DEVICE_LOST)));
-    assert!(!ended(Err(vk::Result::TIMEOUT)) && !ended(Err(vk::Result::ERROR_OUT_OF_HOST_MEMORY)));
+impl VulkanStream {
+    /// Waits until nothing is under way, if that is to be expected or has to be.
+    fn end(&mut self) -> bool {
+        // Nobody waits twice for a device that hangs, but for what reaches memory of others.
+        let must_end = self.under_way.is_some_and(|under_way| under_way.must_end);
+        if self.under_way.is_some() && (must_end || !self.context.hangs.load(Ordering::Relaxed)) {
+            while matches!(self.wait(), Ok(Waited::Late)) {}
+        }
+        self.under_way.is_none()
+    }
 }
 
 impl Drop for VulkanStream {
     fn drop(&mut self) {
-        // Of a device that hangs all that it may still use is left as it is, keys too; and nobody waits for it twice, but for what reaches memory of others.
-        let must_end = self.under_way.is_some_and(|under_way| under_way.must_end());
-        if (self.context.hangs.load(Ordering::Relaxed) && !must_end) || (self.wait().is_err() && self.context.hangs.load(Ordering::Relaxed))
-        {
+        // Of a launch that hangs all that it may still use is left as it is, keys too.
+        if !self.context.owner.is_here() || !self.end() {
+            return;
+        }
+        // What a launch that failed left of keys and texts; an engine that is closed leaves nothing either.
+        self.host.iter_mut().for_each(|buffer| wipe(buffer.bytes_mut()));
+        if self.context.is_left_alone() {
             return;
         }
         let device = &self.context.device;
@@ -409,5 +423,73 @@ impl Drop for VulkanStream {
             device.destroy_descriptor_pool(self.descriptors, None);
             device.destroy_descriptor_pool(self.windows, None);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_an_end_ends_a_launch() {
+        assert!(ended(Ok(())) && ended(Err(vk::Result::ERROR_DEVICE_LOST)));
+        assert!(!ended(Err(vk::Result::TIMEOUT)) && !ended(Err(vk::Result::ERROR_OUT_OF_HOST_MEMORY)));
+    }
+
+    /// A stream whose launch does not end, for nothing was submitted, and where its input lies.
+    fn hanging(must_end: bool) -> Option<(VulkanStream, *const u8)> {
+        let context = match Context::new(None) {
+            Ok(context) => Arc::new(context),
+            Err(reason) => {
+                eprintln!("skipped: {reason}");
+                return None;
+            }
+        };
+        let mut stream = VulkanStream::new(context, Layout::new(4096)).unwrap();
+        stream.input().fill(9);
+        stream.under_way = Some(UnderWay { control: 0, bound: Duration::from_millis(20), must_end });
+        let input = stream.host[INPUT].host.cast_const();
+        Some((stream, input))
+    }
+
+    #[test]
+    fn what_must_end_is_late_and_hangs_nothing() {
+        let Some((mut stream, _)) = hanging(true) else { return };
+        assert_eq!([stream.wait(), stream.wait()], [Ok(Waited::Late), Ok(Waited::Late)]);
+        assert!(!stream.context.hangs.load(Ordering::Relaxed) && stream.under_way.is_some());
+        stream.under_way = None;
+        assert_eq!(stream.wait(), Ok(Waited::Ended));
+    }
+
+    /// One that is under way keeps its memory as it is; what others left in theirs is wiped, though it cannot be given back.
+    #[test]
+    fn a_device_that_hangs_keeps_no_texts_but_of_its_launches() {
+        let Some((mut stream, input)) = hanging(false) else { return };
+        let mut idle = VulkanStream::new(stream.context.clone(), Layout::new(4096)).unwrap();
+        idle.input().fill(9);
+        let others = idle.host[INPUT].host.cast_const();
+        assert!(stream.wait().unwrap_err().contains("did not answer"));
+        drop((stream, idle));
+        // SAFETY: both are mapped until the process ends, for the device hangs.
+        let [kept, wiped] = [input, others].map(|input| unsafe { core::slice::from_raw_parts(input, 4096) });
+        assert!(kept.iter().all(|byte| *byte == 9) && wiped.iter().all(|byte| *byte == 0));
+    }
+
+    /// Were they its own, the parent's buffers would be wiped where drivers share them.
+    #[test]
+    fn a_child_of_fork_leaves_alone_what_it_inherited() {
+        let Some((mut stream, input)) = hanging(false) else { return };
+        stream.under_way = None;
+        let hold = stream.context.clone();
+        let mut stream = Some(stream);
+        let keeps = crate::tests::in_a_child(|| {
+            drop(stream.take());
+            // SAFETY: mapped, for the child has freed nothing.
+            unsafe { core::slice::from_raw_parts(input, 4096) }.iter().all(|byte| *byte == 9) && Arc::strong_count(&hold) == 1
+        });
+        assert!(keeps);
+        let mut stream = stream.unwrap();
+        assert!(stream.input().iter().all(|byte| *byte == 9));
+        assert!(!hold.hangs.load(Ordering::Relaxed));
     }
 }
