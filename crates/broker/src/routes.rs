@@ -5,6 +5,7 @@ use crate::client::Client;
 use bywash_core::route::route_index;
 use bywash_core::{Algorithm, Place, Time};
 use bywash_manager::combine::Formed;
+use bywash_policy::EngineSet;
 use bywash_policy::sharing::{EVERY_NS, Seen, Sharing};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,6 +16,8 @@ pub(crate) struct Routes {
     table: Vec<Place>,
     /// Requests that had been served when it was made.
     served: u64,
+    /// Engines that were up then.
+    up: EngineSet,
     begun: Instant,
     looked: Time,
     kinds: Vec<Kind>,
@@ -34,6 +37,7 @@ impl Routes {
     /// The first table, which clients are told of.
     pub(crate) fn new(shared: &Shared) -> Self {
         let manager = &shared.config.manager;
+        let up = manager.up();
         let table = manager.routes(None, shared.config.reach_ns());
         shared.board.set_routes(&table);
         let kind = |&algorithm: &Algorithm| {
@@ -47,7 +51,7 @@ impl Routes {
             })
         };
         let kinds = Algorithm::ALL.iter().filter_map(kind).collect();
-        Self { table, served: 0, begun: Instant::now(), looked: Time::ZERO, kinds }
+        Self { table, served: 0, up, begun: Instant::now(), looked: Time::ZERO, kinds }
     }
 
     /// How long to wait for the next look, while there are clients.
@@ -63,8 +67,9 @@ impl Routes {
         let manager = &shared.config.manager;
         let served = shared.telemetry.latencies.used().map(|(_, _, view)| view.requests).sum::<u64>();
         let mut changed = self.look_at_sharing(shared, self.looked);
-        if served != self.served {
-            self.served = served;
+        let up = manager.up();
+        if (served, up) != (self.served, self.up) {
+            (self.served, self.up) = (served, up);
             self.table = manager.routes(Some(&self.table), shared.config.reach_ns());
             changed = true;
         }

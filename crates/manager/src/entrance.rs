@@ -5,7 +5,7 @@ use crate::request::{Batch, Completion, Deliver, Done, OnDone, Way};
 use crate::session::Session;
 use crate::state::{Lent, Span};
 use crate::{burst, execute};
-use bywash_core::{Data, Error, Operation, OwnedOperation, Result, SecretBytes, Time};
+use bywash_core::{AAD_USUAL, Data, Error, Operation, OwnedOperation, Result, SecretBytes, Time};
 use bywash_policy::{EngineId, EngineSet, Event, Request, RequestId};
 use std::cell::Cell;
 use std::sync::Arc;
@@ -71,6 +71,16 @@ impl Inner {
         }
     }
 
+    /// Those of the engines that an operation with so many bytes suits; all if it suits none.
+    pub(crate) fn that_suit(&self, engines: EngineSet, text: usize, aad: usize) -> EngineSet {
+        if aad <= AAD_USUAL {
+            return engines;
+        }
+        let suited = engines.iter().filter(|id| self.engines[usize::from(id.0)].suits(text, aad));
+        let suited = suited.fold(EngineSet::default(), EngineSet::with);
+        if suited.is_empty() { engines } else { suited }
+    }
+
     /// Offers a request to the policy that can only run at once and here; takes it back if the policy does otherwise.
     fn begin_lent(self: &Arc<Self>, session: &Session, operation: &Operation<'_>) -> Result<Offered> {
         let mut state = self.lock();
@@ -81,18 +91,19 @@ impl Inner {
             let engine = &state.engines[usize::from(id.0)];
             engine.up && engine.busy < engine.workers
         };
-        let local = session.engines.and(self.local);
+        let engines = self.that_suit(session.engines, operation.data.input().len(), operation.aad.len());
+        let local = engines.and(self.local);
         if !local.iter().any(free) {
-            return Ok(Err(Left::all(session.engines)));
+            return Ok(Err(Left::all(engines)));
         }
         let now = self.now();
         self.admit_left(&mut state, now);
-        let mut request = session.request(state.number(), now, operation.direction, operation.work_len(), session.engines);
+        let mut request = session.request(state.number(), now, operation.direction, operation.work_len(), engines);
         if request.engines != local {
             // A distant engine may be given up before it ends, so it never works in a caller's buffers.
             let sizes = state.sizes(now, &request);
             if !sizes.is_empty() || !state.policy.at_once(now, &request).is_some_and(|engine| local.contains(engine)) {
-                return Ok(Err(Left { engines: session.engines, sizes: Some(sizes) }));
+                return Ok(Err(Left { engines, sizes: Some(sizes) }));
             }
             request.engines = local;
         }
@@ -107,7 +118,7 @@ impl Inner {
             }
         }
         self.leave(state, ended);
-        Ok(pumped.map(|batch| (request, batch, now)).ok_or(Left::all(session.engines)))
+        Ok(pumped.map(|batch| (request, batch, now)).ok_or(Left::all(engines)))
     }
 
     /// Takes in an operation that nobody waits for. If it takes less than waking a thread it is done when this returns.
@@ -154,7 +165,8 @@ impl Inner {
         }
         let now = self.now();
         self.admit_left(&mut state, now);
-        let request = session.request(id, now, operation.direction, operation.work_len(), left.engines);
+        let engines = self.that_suit(left.engines, operation.input.len(), operation.aad.len());
+        let request = session.request(id, now, operation.direction, operation.work_len(), engines);
         let sizes = left.sizes.unwrap_or_else(|| state.sizes(now, &request));
         let is_whole = state.admit(now, request, session.clone(), &sizes, operation, deliver);
         let role = role(id);

@@ -114,7 +114,8 @@ impl Inner {
             return state.after.refused.push(handed);
         }
         let Handed { id, session, operation, on_done } = handed;
-        let request = session.request(id, now, operation.direction, operation.work_len(), session.engines);
+        let engines = self.that_suit(session.engines, operation.input.len(), operation.aad.len());
+        let request = session.request(id, now, operation.direction, operation.work_len(), engines);
         let sizes = state.sizes(now, &request);
         state.admit(now, request, session, &sizes, operation, Deliver::Call(on_done));
         self.untold.fetch_sub(1, SeqCst);

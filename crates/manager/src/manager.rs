@@ -272,15 +272,21 @@ impl Manager {
     }
 
     /// The routing table for a caller who needs `handover_ns` to reach this manager: *queue* where an engine beats the caller's own place
-    /// even so. `before` is the table in force, so that entries do not flap. Without a local engine everything that some engine does is *queue*.
+    /// even so; one that is [down](Self::up) beats nobody. `before` is the table in force, so that entries do not flap. Without a local engine everything that some engine does is *queue*.
     pub fn routes(&self, before: Option<&[Place]>, handover_ns: f64) -> Vec<Place> {
-        let costs = self.costs();
-        let Some(here) = self.local.iter().next() else { return self.routes_away() };
-        let here = &costs[usize::from(here.0)];
+        let Some(here) = self.costs_here() else { return self.routes_away() };
+        let costs: Vec<_> = self.inner.lock().engines.iter().filter(|engine| engine.up).map(|engine| engine.estimate.sheet()).collect();
         match before {
-            Some(before) if before.len() == ROUTES => routing::refresh_from(before, here, &costs, handover_ns),
-            _ => routing::refresh(here, &costs, handover_ns),
+            Some(before) if before.len() == ROUTES => routing::refresh_from(before, &here, &costs, handover_ns),
+            _ => routing::refresh(&here, &costs, handover_ns),
         }
+    }
+
+    /// The engines that are used: a table of [routes](Self::routes) holds until they change. One that has been down is used again when its probation is over.
+    pub fn up(&self) -> EngineSet {
+        let state = self.inner.lock();
+        let up = state.ids().filter(|&id| state.engines[usize::from(id.0)].up);
+        up.fold(EngineSet::default(), EngineSet::with)
     }
 
     fn routes_away(&self) -> Vec<Place> {

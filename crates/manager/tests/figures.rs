@@ -5,6 +5,7 @@ mod common;
 use bywash_core::route::{ROUTES, route_index};
 use bywash_core::{Algorithm, CostSheet, Place};
 use bywash_manager::{Costs, Manager, ManagerConfig};
+use bywash_policy::{EngineId, EngineSet};
 use common::{HANG, Mood, Moody, ctr, done, manager, operation};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -87,10 +88,21 @@ fn cost_sheets_learn_from_what_requests_took() {
 fn routes_say_queue_only_where_an_engine_gains() {
     let engines = [Moody::new("cpu").in_mood(Mood::Good), Moody::new("card").distant().in_mood(Mood::Good)];
     let sheets = vec![sheet("cpu", 1e6), sheet("card", 1e4)];
-    let gaining = manager(&engines, |config| config.costs = Costs::Given(sheets));
+    let gaining = manager(&engines, |config| {
+        config.costs = Costs::Given(sheets);
+        config.probation = HANG * 60;
+    });
     let queued = |handover_ns| gaining.routes(None, handover_ns).iter().filter(|&&place| place == Place::Queue).count();
     assert!(queued(0.0) > 0 && queued(1e12) == 0);
     assert_eq!(gaining.routes(Some(&gaining.routes(None, 0.0)), 0.0), gaining.routes(None, 0.0));
+    engines[1].set(Mood::Fails);
+    let session = gaining.open(1, ctr()).unwrap();
+    for seed in 0..20 {
+        let (tell, told) = std::sync::mpsc::channel();
+        gaining.submit(session, operation(seed, 100), Box::new(move |completion| tell.send(completion).unwrap()));
+        assert_eq!(told.recv_timeout(HANG).unwrap().operation, done(operation(seed, 100)));
+    }
+    assert_eq!((queued(0.0), gaining.up()), (0, EngineSet::default().with(EngineId(0))), "an engine that is down gains nothing");
     let alone = manager(&engines[..1], |_| {});
     assert_eq!(alone.routes(None, 0.0), [Place::Here; ROUTES]);
     let distant = manager(&engines[1..], |_| {});

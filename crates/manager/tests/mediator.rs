@@ -2,7 +2,7 @@
 
 mod common;
 
-use bywash_core::{Algorithm, CostSheet, Direction, Engine, Key, Keyed, OwnedOperation, SecretBytes, SessionParams};
+use bywash_core::{AAD_USUAL, Algorithm, CostSheet, Direction, Engine, Key, Keyed, OwnedOperation, SecretBytes, SessionParams};
 use bywash_engine_cpu::CpuEngine;
 use bywash_manager::{Costs, Manager, ManagerConfig, Observation, PolicyKind, Reason, SessionId};
 use common::{HANG, Mood, Moody};
@@ -154,6 +154,28 @@ fn what_the_processor_does_at_once_is_not_copied() {
     // Whatever is kept is watched by a thread: nothing was.
     assert_eq!(manager.snapshot().threads, 0);
     assert!(manager.shutdown(HANG));
+}
+
+#[test]
+fn associated_data_that_does_not_suit_an_engine_goes_to_another() {
+    let (both, gpu) = manager("cpu-free");
+    let session = both.open(1, params(Algorithm::Aes256Gcm)).unwrap();
+    let with_aad = |aad: usize| OwnedOperation { aad: vec![1; aad], ..operation(Algorithm::Aes256Gcm, Direction::Encrypt, 16 << 10) };
+    let expected = alone(&*CpuEngine::new().open(&params(Algorithm::Aes256Gcm)).unwrap(), with_aad(1 << 20));
+    for end in all(&both, vec![(session, with_aad(1 << 20)); 20]) {
+        assert!(end == expected);
+    }
+    assert!(both.run(session, &mut with_aad(1 << 20).borrow()).is_ok());
+    assert_eq!(gpu.operations.load(Ordering::SeqCst), 0);
+    all(&both, vec![(session, with_aad(AAD_USUAL)); 20]);
+    assert!(gpu.operations.load(Ordering::SeqCst) > 0, "so much is usual");
+    assert!(both.shutdown(HANG));
+
+    let gpu = Moody::new("gpu").distant().workers(1).in_mood(Mood::Good);
+    let alone = Manager::new(ManagerConfig { costs: Costs::Given(vec![sheet("gpu")]), ..ManagerConfig::new(vec![gpu]) }).unwrap();
+    let session = alone.open(1, params(Algorithm::Aes256Gcm)).unwrap();
+    assert!(all(&alone, vec![(session, with_aad(1 << 20))]) == [expected], "where there is no other it does it");
+    assert!(alone.shutdown(HANG));
 }
 
 #[test]

@@ -136,6 +136,9 @@ impl Engine for Moody {
     fn is_local(&self) -> bool {
         self.local
     }
+    fn suits(&self, text: usize, aad: usize) -> bool {
+        self.local || aad <= text
+    }
     fn capabilities(&self) -> &[Algorithm] {
         Algorithm::ALL
     }
