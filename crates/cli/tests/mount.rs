@@ -423,3 +423,49 @@ fn a_volume_of_gocryptfs_is_mounted_too() {
     let theirs = theirs.unwrap();
     assert!(theirs.status.success(), "{}{}", stdout(&theirs), stderr(&theirs));
 }
+
+/// Not each has an `fsync` for folders: then nothing could be unmounted, and the log told of a loss.
+#[test]
+fn what_is_mounted_to_be_read_is_unmounted_whatever_it_lies_on() {
+    let place = Place::new();
+    fs::write(place.at("passphrase"), "correct horse\n").unwrap();
+    fs::set_permissions(place.at("passphrase"), fs::Permissions::from_mode(0o600)).unwrap();
+    for folder in ["text", "theirs"] {
+        fs::create_dir(place.at(folder)).unwrap();
+    }
+    fs::write(place.at("text/file"), "attack at dawn").unwrap();
+    let gocryptfs = |arguments: &[&str]| {
+        let mut command = Command::new("gocryptfs");
+        command.args(["-q", "-reverse", "-passfile", "passphrase"]).args(arguments).current_dir(place.folder.path());
+        command.output().is_ok_and(|output| output.status.success())
+    };
+    if !gocryptfs(&["-init", "-scryptn", "10", "text"]) || !gocryptfs(&["text", "theirs"]) {
+        eprintln!("skipped: gocryptfs is not installed, or cannot mount here");
+        return;
+    }
+    let mounted = place.bywash(&["mount", "--read-only", "--passphrase-file", "passphrase", "theirs", "plain"]).output().unwrap();
+    let was_read = fs::read_to_string(place.at("plain/file"));
+    let unmounted = place.bywash(&["umount", "plain"]).output().unwrap();
+    let theirs = Command::new("fusermount3").args(["-u", "-z", "theirs"]).current_dir(place.folder.path()).status();
+    assert!(theirs.unwrap().success());
+    if is_possible(&mounted) {
+        assert_eq!(was_read.unwrap(), "attack at dawn");
+        assert!(unmounted.status.success(), "{}", stderr(&unmounted));
+    }
+}
+
+#[test]
+fn whoever_mounts_next_is_not_in_the_way_of_who_ends_yet() {
+    let place = Place::new();
+    if !place.mount() {
+        return;
+    }
+    place.umount();
+    // One in fifty was refused: the process of the mount before, which only read, was still there.
+    for _ in 0..60 {
+        succeed(&mut place.bywash(&["mount", "--read-only", "-k", "key", "vault", "plain"]));
+        place.umount();
+        assert!(place.mount());
+        place.umount();
+    }
+}

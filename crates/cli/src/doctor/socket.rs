@@ -1,11 +1,15 @@
 //! The broker's socket: is a broker there, may we connect?
 
 use super::Finding;
+use crate::run::NO_BROKER;
 use std::io::ErrorKind;
 use std::path::Path;
 
 pub(super) fn look(named: Option<&Path>) -> Vec<Finding> {
     let path = crate::broker_link::socket_path(named);
+    if path.as_os_str() == NO_BROKER {
+        return vec![Finding::note("broker", "BYWASH_SOCKET is `none`: nobody looks for one", "unset BYWASH_SOCKET")];
+    }
     vec![judge(&path, crate::broker_link::probe(&path))]
 }
 
@@ -34,6 +38,8 @@ mod tests {
 
     #[test]
     fn answers_are_judged() {
+        let [unasked] = &look(Some(Path::new(NO_BROKER)))[..] else { panic!("one finding") };
+        assert!(unasked.level == Level::Note && unasked.found.contains("nobody looks"));
         let of = |kind: ErrorKind| judge(Path::new("/run/x"), Err(kind.into()));
         assert_eq!(judge(Path::new("/run/x"), Ok(())).level, Level::Ok);
         assert_eq!(of(ErrorKind::NotFound).level, Level::Note);

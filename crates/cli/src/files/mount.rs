@@ -1,6 +1,7 @@
 //! `bywash mount`
 
 use super::keys::VolumeArgs;
+use super::umount::mounted_at;
 use super::{client, daemon, failure, io_failure, volume};
 use crate::failure::{Exit, Failure};
 use crate::interrupt;
@@ -151,7 +152,10 @@ fn check_target(volume: &Path, target: &Path) -> Result<(), Failure> {
         _ => io_failure(target, &error),
     })?;
     if absolute(volume)? != absolute(target)? && entries.take(1).count() > 0 {
-        let why = "it is not empty, and what is in it could not be seen; name an empty folder";
+        let why = match mounted_at(&absolute(target)?) {
+            Some(_) => "something is mounted there already; `bywash umount` takes it away if it is a volume, or name another folder",
+            None => "it is not empty, and what is in it could not be seen; name an empty folder",
+        };
         return Err(Failure::new(Exit::Failed, format!("{}: {why}", target.shown())));
     }
     Ok(())

@@ -4,6 +4,7 @@ use super::io_failure;
 use crate::failure::{Exit, Failure};
 use crate::shown::Shown;
 use crate::terminal::say;
+use bywash_mount::Server;
 use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
 use rustix::io::Errno;
 use rustix::mount::UnmountFlags;
@@ -37,16 +38,20 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         }
         (Err(error), None) => return Err(io_failure(target, &error)),
     };
-    let Some(volume) = source(&path) else {
+    let Some(volume) = mounted_at(&path) else {
         return Err(Failure::failed(format!("{}: no volume is mounted there; `findmnt -t fuse.bywash` lists what is", target.shown())));
     };
     store(&path)?;
-    let device = device(&path);
+    let (device, server) = (device(&path), Server::of(&path));
     unmount(&path)?;
-    bywash_mount::wait_until_settled(&volume, || {
+    let waits = || {
         let why = device.and_then(still_held).unwrap_or_else(|| "what was written to it is still being stored".into());
         say!("bywash: note: {}: it is not there any more, but {why}; this waits for that, and may be ended meanwhile", path.shown());
-    });
+    };
+    match server {
+        Some(server) => server.wait(waits).map_err(|error| io_failure(&path, &error))?,
+        None => bywash_mount::wait_until_settled(&volume, waits),
+    }
     Ok(ExitCode::SUCCESS)
 }
 
@@ -115,7 +120,7 @@ fn unmount(path: &Path) -> Result<(), Failure> {
 }
 
 /// What is mounted at a path: the latest there, if it is a FUSE file system.
-fn source(path: &Path) -> Option<PathBuf> {
+pub(super) fn mounted_at(path: &Path) -> Option<PathBuf> {
     let mounts = std::fs::read_to_string("/proc/self/mounts").ok()?;
     let mut found = mounts.lines().filter_map(|line| {
         let mut fields = line.split(' ');

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// What a client takes for "no broker".
-const NO_BROKER: &str = "none";
+pub(crate) const NO_BROKER: &str = "none";
 /// How long after the program's end its processes may take to be accounted for.
 const SETTLING: Duration = Duration::from_millis(500);
 

@@ -26,6 +26,7 @@ use bywash_dds::Reuse;
 use bywash_manager::{EngineName, ReloadName};
 use bywash_policy::mediator::Prefer;
 use host::Host;
+pub(crate) use host::NO_BROKER;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -111,7 +112,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "VOLUME")]
     files: Option<PathBuf>,
     /// How they are shown: by a mount of its own (mount), or, without FUSE, by answering its system
-    /// calls (hook: no locks, memory maps or working folders in the volume) [default: mount]
+    /// calls (hook: no locks, memory maps, programs or working folders in the volume) [default: mount]
     #[arg(
         long,
         value_name = "HOW",

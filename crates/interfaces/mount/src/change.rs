@@ -2,6 +2,7 @@
 
 use crate::node::{Node, ROOT, own_path};
 use crate::open::{OMIT, timespec};
+use crate::server;
 use crate::tree::{LOST, Tree};
 use crate::xattr;
 use fuser::{FileAttr, TimeOrNow};
@@ -124,6 +125,11 @@ impl Tree {
     pub(crate) fn attribute(&self, ino: u64, name: &[u8]) -> io::Result<Vec<u8>> {
         if ino == ROOT && name == LOST.to_bytes() {
             return Ok(self.answer_lost());
+        }
+        if ino == ROOT
+            && let Some(answer) = server::answer(name)
+        {
+            return Ok(answer);
         }
         let lower = self.format.seal_attribute_name(name).map_err(|_| Errno::NODATA)?;
         let node = self.nodes.get(ino)?;

@@ -3,6 +3,7 @@
 use crate::format::Format;
 use crate::point::Point;
 use crate::serve::Served;
+use crate::server::MOMENT;
 use crate::tree::{HAS_LOST, LOST, Tree};
 use fuser::{Config, Session, SessionACL};
 use rustix::fs::FlockOperation;
@@ -28,8 +29,6 @@ const DIRTY_SHARE: u64 = 64;
 /// How often it is looked whether a mount is idle, at most and at least.
 const IDLE_LOOK_MIN: Duration = Duration::from_millis(20);
 const IDLE_LOOK_MAX: Duration = Duration::from_secs(10);
-/// How long nobody asks why it takes so long.
-const MOMENT: Duration = Duration::from_secs(1);
 pub(crate) const TURN: Duration = Duration::from_secs(60);
 
 /// How a volume is mounted.
@@ -223,7 +222,7 @@ pub fn store(mounted: &Path) -> io::Result<bool> {
     Ok(rustix::fs::fgetxattr(&folder, LOST, &mut answer) == Ok(1) && answer == *HAS_LOST)
 }
 
-/// Returns when whoever had the volume in that folder mounted has settled all its files; if that takes longer than a moment, `waits` is called in between.
+/// Returns when whoever had the volume in that folder mounted to write to it has settled all its files, or somebody else has it mounted. For where it is not known [who that is](crate::Server); if that takes longer than a moment, `waits` is called in between.
 pub fn wait_until_settled(volume: &Path, waits: impl FnOnce()) {
     let Ok(folder) = std::fs::File::open(volume) else { return };
     let begun = Instant::now();

@@ -4,6 +4,7 @@ use super::{FOLDER_FILE_C, Native, plain};
 use crate::format::{Entry, Format};
 use crate::lower::{SIDE_BYTES_MAX, check_depth, read_id, read_small, write_small};
 use crate::names::new_folder_id;
+use crate::told;
 use bywash_files::Header;
 use bywash_files::births::{Births, Fate};
 use bywash_files::disk::{Disk, Journals};
@@ -36,12 +37,13 @@ impl Native {
             }
             outcome => outcome?,
         };
+        let ino = rustix::fs::fstat(&file)?.st_ino;
         let disk: Arc<dyn Disk> = Arc::new(File::from(file));
         let journals: Arc<dyn Journals> = self.journals.clone();
         let fate =
             births.recover(&self.client, &disk, &journals, |header| self.keyring.open(header), || self.new_header()).map_err(plain)?;
         match fate {
-            Fate::Emptied => tracing::warn!("the file {lower:?} was being made when the machine or the mount went down: it is empty"),
+            Fate::Emptied => tracing::warn!("{}: it was being made when the machine or the mount went down, and is empty", told::file(ino)),
             Fate::Settled => {
                 let mut bytes = vec![0; self.header_len];
                 let len = disk.read_at(&mut bytes, 0)?;
