@@ -3,6 +3,7 @@
 use super::engines::EngineArgs;
 use super::fsck::how_much;
 use super::keys::KeyArgs;
+use super::removal::Source;
 use super::tree::{Plan, Way, check_paths, refuse_to_replace};
 use super::work::{Job, Journal, Outcome, Ready, WorkArgs, WriteArgs};
 use super::{client, failure, failure_between, io_failure, is_no_file, is_other, left_a_journal, lock_and_look, stream};
@@ -10,7 +11,7 @@ use crate::failure::{Exit, Failure};
 use crate::shown::Shown;
 use crate::terminal::{bytes, say};
 use bywash_client::Client;
-use bywash_files::disk::Access;
+use bywash_files::disk::{Access, Disk};
 use bywash_files::place::{Draft, Replaces, Spot, complete, copy_metadata, open_regular, sync_folder_of};
 use bywash_files::{Container, Error, Header, Keyring, NonceSource, Sealer, Whole, fsck};
 use std::collections::HashSet;
@@ -138,13 +139,15 @@ impl Run<'_> {
         {
             return self.earlier(job, source, metadata, &header, &there);
         }
-        let draft = Draft::new(item.target_spot()).map_err(|error| io_failure(&item.target, &error))?;
+        let failed = |error: std::io::Error| io_failure(&item.target, &error);
+        let replaced = self.args.writes.replaced(item.target_spot()).map_err(failed)?;
+        let draft = Draft::new(item.target_spot()).map_err(failed)?;
         let opened = self.open(job, source, &metadata, &header, &draft);
-        let (bytes, journal) = match opened {
+        let (bytes, held, journal) = match opened {
             Err(error) if self.args.salvage && is_of_source(&error) => return self.salvage(job, error),
             opened => opened.map_err(|error| failure_between(&item.source, &item.target, &error))?,
         };
-        Ok(Outcome::Ready { result: Ready::New(draft), bytes, read: Box::new(metadata), journal })
+        Ok(Outcome::Ready { result: Ready::New(draft), bytes, source: held.with(replaced), journal })
     }
 
     /// Writes what is good of a damaged file, under a name that does not pass for the whole.
@@ -166,7 +169,7 @@ impl Run<'_> {
             tracing::debug!("{}: {why}", path.shown());
             copy_metadata(&source, &metadata, &draft.file).map_err(|error| io_failure(&item.target, &error))?;
             let bytes = checked.good_bytes;
-            return Ok(Outcome::Ready { result: Ready::New(draft), bytes, read: Box::new(metadata), journal: None });
+            return Ok(Outcome::Ready { result: Ready::New(draft), bytes, source: Source::stays(metadata), journal: None });
         }
         let publish = || {
             copy_metadata(&source, &metadata, &draft.file)?;
@@ -209,15 +212,21 @@ impl Run<'_> {
         if !self.args.writes.verifies() {
             return Ok(Outcome::WasDone { bytes });
         }
-        let (file, _) = open_regular(item.target_spot(), false).map_err(|error| io_failure(&item.target, &error))?;
-        if lock_and_look(&source, Access::Read, item.source_spot(), header).map_err(|error| failed(&error))?.is_some() {
+        let refused = |error: std::io::Error| io_failure(&item.target, &error);
+        let (file, found) = open_regular(item.target_spot(), false).map_err(refused)?;
+        if self.args.writes.removes() {
+            // The text first, as who encrypts it does: of two that meet there one goes on.
+            Disk::lock(&file, Access::Read).map_err(refused)?;
+        }
+        if lock_and_look(&source, self.args.writes.access(&read), item.source_spot(), header).map_err(|error| failed(&error))?.is_some() {
             // What that holds counts, and lengths say nothing.
             return Err(is_other(&item.target));
         }
+        let held = Source::of(&source, read.clone(), self.args.writes).map_err(|error| io_failure(&item.source, &error))?;
         let sealer = Sealer::new(&self.client, header.aead(), keys, self.nonces.clone());
         let is_same = Whole::new(&sealer, header, job.threads(read.len()), job.progress).is_text_of(&source, &file);
         match is_same.map_err(|error| failed(&error))? {
-            true => Ok(Outcome::Ready { result: Ready::Kept(file), bytes, read: Box::new(read), journal: None }),
+            true => Ok(Outcome::Ready { result: Ready::Kept(file, Box::new(found)), bytes, source: held, journal: None }),
             false => Err(Failure::failed(format!(
                 "{} is there already, and is not its source's text; --force does it anew",
                 item.target.shown()
@@ -225,7 +234,7 @@ impl Run<'_> {
         }
     }
 
-    /// Writes a file's text; its length, and the file's journal, if it has one.
+    /// Writes a file's text; its length, and the file as it goes, with its journal if it has one.
     fn open(
         &self,
         job: &Job<'_>,
@@ -233,9 +242,10 @@ impl Run<'_> {
         metadata: &Metadata,
         header: &Header,
         draft: &Draft,
-    ) -> Result<(u64, Option<Journal>), Error> {
+    ) -> Result<(u64, Source, Option<Journal>), Error> {
         let keys = self.keyring.open(header)?;
-        let journals = lock_and_look(&source, Access::Read, job.item.source_spot(), header)?;
+        let journals = lock_and_look(&source, self.args.writes.access(metadata), job.item.source_spot(), header)?;
+        let held = Source::of(&source, metadata.clone(), self.args.writes)?;
         let source = Arc::new(source);
         let (threads, ignored) = (job.threads(metadata.len()), AtomicU64::new(0));
         let verifies = self.args.writes.verifies();
@@ -244,13 +254,13 @@ impl Run<'_> {
             let container = Container::open(&self.client, header, keys, source.clone(), &journals)?;
             let len = copy_text(&container, &draft.file, job.progress)?;
             complete(&source, metadata, &draft.file, verifies, || is_text_of(&container, &draft.file))?;
-            return Ok((len, Some(Journal { journals, salt: *header.salt() })));
+            return Ok((len, held, Some(Journal { journals, salt: *header.salt() })));
         }
         let sealer = Sealer::new(&self.client, header.aead(), keys, self.nonces.clone());
         let len = Whole::new(&sealer, header, threads, job.progress).open(&source, &draft.file)?;
         let is_same = || Whole::new(&sealer, header, threads, &ignored).is_text_of(&source, &draft.file);
         complete(&source, metadata, &draft.file, verifies, is_same)?;
-        Ok((len, None))
+        Ok((len, held, None))
     }
 }
 

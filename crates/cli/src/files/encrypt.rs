@@ -2,6 +2,7 @@
 
 use super::engines::EngineArgs;
 use super::keys::{LockArgs, Locks};
+use super::removal::Source;
 use super::tree::{Plan, Way, check_paths, refuse_to_replace};
 use super::work::{Job, Outcome, Ready, WorkArgs, WriteArgs};
 use super::{client, failure, failure_between, io_failure, is_no_file, is_other, left_a_journal, lock_and_look, stream};
@@ -156,14 +157,17 @@ impl Run<'_> {
     fn file(&self, job: &Job<'_>) -> Result<Outcome, Failure> {
         let item = job.item;
         let (source, metadata) = open_regular(item.source_spot(), item.is_named()).map_err(|error| io_failure(&item.source, &error))?;
+        let held = Source::locked(&source, metadata.clone(), self.args.writes).map_err(|error| io_failure(&item.source, &error))?;
         if let Some(there) = item.there()
             && !self.args.writes.replaces()
         {
-            return self.earlier(job, source, metadata, &there);
+            return self.earlier(job, source, (metadata, held), &there);
         }
-        let draft = Draft::new(item.target_spot()).map_err(|error| io_failure(&item.target, &error))?;
+        let failed = |error: std::io::Error| io_failure(&item.target, &error);
+        let held = held.with(self.args.writes.replaced(item.target_spot()).map_err(failed)?);
+        let draft = Draft::new(item.target_spot()).map_err(failed)?;
         self.seal(job, &source, &metadata, &draft).map_err(|error| failure_between(&item.source, &item.target, &error))?;
-        Ok(Outcome::Ready { result: Ready::New(draft), bytes: metadata.len(), read: Box::new(metadata), journal: None })
+        Ok(Outcome::Ready { result: Ready::New(draft), bytes: metadata.len(), source: held, journal: None })
     }
 
     fn seal(&self, job: &Job<'_>, source: &File, metadata: &Metadata, draft: &Draft) -> Result<(), Error> {
@@ -176,7 +180,7 @@ impl Run<'_> {
 
     /// What is there under the result's name: kept if it is this source's from an earlier run, whose length and time it has, and has as many locks of the kinds that are asked for now; a key
     /// that is here must open it. One of an earlier state of the source is replaced where that is asked for.
-    fn earlier(&self, job: &Job<'_>, source: File, read: Metadata, there: &Metadata) -> Result<Outcome, Failure> {
+    fn earlier(&self, job: &Job<'_>, source: File, (read, held): (Metadata, Source), there: &Metadata) -> Result<Outcome, Failure> {
         let (target, updates) = (&job.item.target, self.args.update);
         let refused = |why: &str| Err(Failure::failed(format!("{} is there already, {why}; --force does it anew", target.shown())));
         let has_time = (there.mtime(), there.mtime_nsec()) == (read.mtime(), read.mtime_nsec());
@@ -201,9 +205,9 @@ impl Run<'_> {
         let bytes = read.len();
         let keys = match self.made_for.keyring.open(&header) {
             Ok(keys) if is_of_now => keys,
-            Ok(_) => return self.anew(job, &source, read, file, found, &header),
+            Ok(_) => return self.anew(job, &source, (read, held), (file, found), &header),
             Err(Error::NoKeyFits { .. }) if !self.made_for.keyring.is_empty() => return refused("and what is given now does not open it"),
-            Err(Error::NoKeyFits { .. }) if !is_of_now => return self.anew(job, &source, read, file, found, &header),
+            Err(Error::NoKeyFits { .. }) if !is_of_now => return self.anew(job, &source, (read, held), (file, found), &header),
             Err(Error::NoKeyFits { .. }) if self.args.writes.verifies() => {
                 return refused("and cannot be verified without a key that opens it");
             }
@@ -220,7 +224,7 @@ impl Run<'_> {
         let sealer = self.sealer(header.aead(), keys);
         let is_same = Whole::new(&sealer, &header, job.threads(bytes), job.progress).is_text_of(&file, &source);
         match is_same.map_err(|error| failure(target, &error))? {
-            true => Ok(Outcome::Ready { result: Ready::Kept(file), bytes, read: Box::new(read), journal: None }),
+            true => Ok(Outcome::Ready { result: Ready::Kept(file, Box::new(found)), bytes, source: held, journal: None }),
             false => refused("and is not its source's text, or damaged"),
         }
     }
@@ -230,9 +234,8 @@ impl Run<'_> {
         &self,
         job: &Job<'_>,
         source: &File,
-        read: Metadata,
-        replaced: File,
-        found: Metadata,
+        (read, held): (Metadata, Source),
+        (replaced, found): (File, Metadata),
         header: &Header,
     ) -> Result<Outcome, Failure> {
         let (item, failed) = (job.item, |error: std::io::Error| io_failure(&job.item.target, &error));
@@ -242,7 +245,7 @@ impl Run<'_> {
         let draft = Draft::new(item.target_spot()).map_err(failed)?;
         self.seal(job, source, &read, &draft).map_err(|error| failure_between(&item.source, &item.target, &error))?;
         let result = Ready::Instead { draft, replaced: Arc::new(replaced), read: Box::new(found) };
-        Ok(Outcome::Ready { result, bytes: read.len(), read: Box::new(read), journal: None })
+        Ok(Outcome::Ready { result, bytes: read.len(), source: held, journal: None })
     }
 }
 

@@ -1,5 +1,6 @@
 //! Passphrases, key files, recipients and identities as the command line names them.
 
+use super::descriptor::Descriptor;
 use crate::failure::{Exit, Failure};
 use crate::interrupt::Held;
 use crate::key::first_line;
@@ -35,8 +36,8 @@ pub(super) struct SecretArgs {
     #[arg(long, value_name = "FILE")]
     passphrase_file: Option<PathBuf>,
     /// A passphrase: the first line of what this descriptor gives
-    #[arg(long, value_name = "N")]
-    passphrase_fd: Option<u32>,
+    #[arg(long, value_name = "N", value_parser = Descriptor::named)]
+    passphrase_fd: Option<Descriptor>,
     /// A key file: 32 random bytes, as `bywash keygen --key-file` makes; again for more
     #[arg(short, long, value_name = "FILE")]
     key_file: Vec<PathBuf>,
@@ -82,8 +83,8 @@ pub(super) struct NewKeyArgs {
     #[arg(long, value_name = "FILE")]
     new_passphrase_file: Option<PathBuf>,
     /// A new passphrase: the first line of what this descriptor gives
-    #[arg(long, value_name = "N")]
-    new_passphrase_fd: Option<u32>,
+    #[arg(long, value_name = "N", value_parser = Descriptor::named)]
+    new_passphrase_fd: Option<Descriptor>,
     /// A new key file; again for more
     #[arg(long, value_name = "FILE")]
     new_key_file: Vec<PathBuf>,
@@ -116,7 +117,7 @@ impl NewKeyArgs {
         SecretArgs {
             passphrase: self.new_passphrase,
             passphrase_file: self.new_passphrase_file.clone(),
-            passphrase_fd: self.new_passphrase_fd,
+            passphrase_fd: self.new_passphrase_fd.clone(),
             key_file: self.new_key_file.clone(),
         }
     }
@@ -160,18 +161,18 @@ impl VolumeArgs {
 impl SecretArgs {
     /// The files that they are read from.
     fn files(&self) -> Vec<PathBuf> {
-        let by_descriptor = self.passphrase_fd.map(descriptor);
+        let by_descriptor = self.passphrase_fd.as_ref().map(Descriptor::path);
         self.key_file.iter().chain(&self.passphrase_file).cloned().chain(by_descriptor).collect()
     }
 
     fn passphrase(&self, asked: Asked) -> Result<Option<SecretBytes>, Failure> {
-        match (&self.passphrase_file, self.passphrase_fd) {
+        match (&self.passphrase_file, &self.passphrase_fd) {
             (Some(_), Some(_)) => Err(Failure::new(Exit::Usage, "a passphrase from a file and one from a descriptor: give one of them")),
             (Some(_), None) | (None, Some(_)) if self.passphrase => {
                 Err(Failure::new(Exit::Usage, "a passphrase that is given and one to be asked for: give one of them"))
             }
             (Some(file), None) => first_line("a passphrase", file).map(Some),
-            (None, Some(fd)) => first_line("a passphrase", &descriptor(fd)).map(Some),
+            (None, Some(descriptor)) => descriptor.passphrase().map(Some),
             (None, None) if self.passphrase => ask(asked).map(Some),
             (None, None) => Ok(None),
         }
@@ -277,11 +278,6 @@ impl KeyArgs {
         }
         Ok((keyring, passphrase))
     }
-}
-
-/// What a descriptor of this process leads to.
-fn descriptor(number: u32) -> PathBuf {
-    format!("/dev/fd/{number}").into()
 }
 
 /// How a passphrase is asked for.

@@ -2,11 +2,12 @@
 //!
 //! | module | what it knows |
 //! |---|---|
-//! | [`keys`] | passphrases, key files, recipients and identities as the command line names them |
+//! | [`keys`], [`descriptor`] | passphrases, key files, recipients and identities as the command line names them |
 //! | [`tree`] | which files are meant, and where each goes |
 //! | [`stream`] | stdin and stdout instead of files |
 //! | [`engines`] | who computes |
 //! | [`work`] | many files at once, progress, the report |
+//! | [`removal`] | sources that go once their results are there |
 //! | [`volume`], [`daemon`], [`private`] | a volume mounted: from here, from a process of its own, for one program alone |
 //! | [`hooked`] | a volume for one program alone, without a mount |
 //! | [`stored`] | what such a program wrote last, where there is no room for it |
@@ -14,6 +15,7 @@
 
 mod daemon;
 pub(crate) mod decrypt;
+mod descriptor;
 pub(crate) mod encrypt;
 mod engines;
 pub(crate) mod fsck;
@@ -24,6 +26,7 @@ mod keys;
 pub(crate) mod mount;
 pub(crate) mod private;
 pub(crate) mod rekey;
+mod removal;
 pub(crate) mod stored;
 mod stream;
 mod tree;

@@ -1,6 +1,7 @@
 //! `bywash rekey`: other ways to open files and volumes that are there.
 
 use super::keys::{KeyArgs, NewKeyArgs};
+use super::removal::Source;
 use super::tree::{Item, Plan, Way, check_paths, led_to};
 use super::work::{Job, Outcome, Ready, WorkArgs, WriteArgs};
 use super::{client, failure, io_failure, volume};
@@ -194,9 +195,8 @@ impl Run<'_> {
             })
             .map_err(failed)?;
         let bytes = metadata.len();
-        let read = Box::new(metadata);
-        let result = Ready::Instead { draft, replaced: source, read: read.clone() };
-        Ok(Outcome::Ready { result, bytes, read, journal: None })
+        let result = Ready::Instead { draft, replaced: source, read: Box::new(metadata.clone()) };
+        Ok(Outcome::Ready { result, bytes, source: Source::stays(metadata), journal: None })
     }
 
     /// Whether an earlier run did it, as far as that can be told: what is new opens a slot each, and nothing is left that was to go. Recipients cannot be told from each other.

@@ -1,6 +1,7 @@
 //! Many files at once: threads, batches of finished files that are synced together, progress, the report.
 
 use super::io_failure;
+use super::removal::{Placed, Source};
 use super::tree::{Item, Plan};
 use crate::failure::{Exit, Failure};
 use crate::interrupt::say_at_interrupt;
@@ -10,9 +11,8 @@ use crate::terminal::{Style, bytes, counted, say, thousands};
 use bywash_files::disk::{FolderJournals, Journals};
 use bywash_files::fsck::DamagedRun;
 use bywash_files::leftover::Leftover;
-use bywash_files::place::{Draft, Spot, folder_of, sync_folder_of};
+use bywash_files::place::{Draft, folder_of, sync_folder_of};
 use indicatif::{ProgressBar, ProgressStyle};
-use rustix::fs::{AtFlags, FileType};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::fs::{File, Metadata};
@@ -80,8 +80,8 @@ impl WriteArgs {
 
 /// What became of a file.
 pub(super) enum Outcome {
-    /// Written, or found and compared with its source; `read` is of that as it was opened, `journal` what goes when it goes.
-    Ready { result: Ready, bytes: u64, read: Box<Metadata>, journal: Option<Journal> },
+    /// Written, or found and compared with its source; `journal` is what goes when that goes.
+    Ready { result: Ready, bytes: u64, source: Source, journal: Option<Journal> },
     /// It was there already, from an earlier run.
     WasDone { bytes: u64 },
     /// Looked at, all of it.
@@ -100,8 +100,8 @@ pub(super) struct Journal {
 pub(super) enum Ready {
     /// Without its name.
     New(Draft),
-    /// There already, from an earlier run.
-    Kept(File),
+    /// There already, from an earlier run, and was so when it was opened.
+    Kept(File, Box<Metadata>),
     /// Without its name, which another file has: that is open and locked until then, and was so when it was looked at.
     Instead { draft: Draft, replaced: Arc<File>, read: Box<Metadata> },
 }
@@ -169,7 +169,7 @@ struct Finished<'a> {
     item: &'a Item,
     result: Ready,
     bytes: u64,
-    read: Box<Metadata>,
+    source: Source,
     journal: Option<Journal>,
 }
 
@@ -199,7 +199,9 @@ impl WorkArgs {
             let mut batch = Vec::new();
             while let Some(item) = plan.items.get(next.fetch_add(1, Relaxed)) {
                 match work(&Job { item, progress: &progress, all_threads, is_alone }) {
-                    Ok(Outcome::Ready { result, bytes, read, journal }) => batch.push(Finished { item, result, bytes, read, journal }),
+                    Ok(Outcome::Ready { result, bytes, source, journal }) => {
+                        batch.push(Finished { item, result, bytes, source, journal });
+                    }
                     Ok(Outcome::WasDone { bytes }) => report.add(Line::good(item, true, "done before", bytes)),
                     Ok(Outcome::Checked { bytes }) => report.add(Line::good(item, false, "good", bytes)),
                     Ok(Outcome::Damaged { failure, bytes, places, saved }) => {
@@ -357,7 +359,7 @@ pub(super) fn told(leftovers: Vec<Leftover>) -> Vec<(PathBuf, Failure)> {
     stay
 }
 
-/// Files whose names are given together: each is three descriptors until then, and processes may not have many.
+/// Files whose names are given together: each is up to five descriptors until then, and processes may not have many.
 fn batch_files(threads: usize) -> usize {
     let descriptors = rustix::process::getrlimit(rustix::process::Resource::Nofile).current.map_or(usize::MAX, |most| most as usize);
     (descriptors / 8 / threads).clamp(1, BATCH_FILES)
@@ -370,25 +372,28 @@ fn finish(batch: &mut Vec<Finished<'_>>, writes: Option<WriteArgs>, report: &Rep
     let is_synced = batch.len() > 1 && is_one_file_system(batch) && rustix::fs::syncfs(first.result.file()).is_ok();
     // Of each folder one of the files that got their names in it.
     let (mut folders, mut named) = (BTreeMap::new(), Vec::new());
-    for Finished { item, result, bytes, read, journal } in batch.drain(..) {
+    for Finished { item, result, bytes, source, journal } in batch.drain(..) {
         let synced = if is_synced { Ok(()) } else { result.file().sync_all() };
         report.is_naming.store(true, Relaxed);
         let status = result.status();
-        match synced.and_then(|()| result.publish(&item.target, writes.replaces())) {
-            Ok(()) => {
+        match synced.and_then(|()| result.publish(&item.target, writes)) {
+            Ok(placed) => {
                 folders.insert(folder_of(&item.target), item.target_spot());
-                named.push((item, bytes, read, journal, status));
+                named.push((item, bytes, source, placed, journal, status));
             }
             Err(error) => report.add(Line::bad(item, true, io_failure(&item.target, &error))),
         }
     }
     let unsynced: BTreeMap<_, _> = folders.into_iter().filter_map(|(folder, one)| Some((folder, sync_folder_of(one).err()?))).collect();
-    for (item, bytes, read, journal, status) in named {
+    for (item, bytes, source, placed, journal, status) in named {
         let folder = folder_of(&item.target);
-        let removed = match unsynced.get(folder) {
-            Some(error) => Err(io_failure(folder, error)),
-            None if writes.remove_source => remove_read(item.source_spot(), &read).and_then(|()| remove_journal(item, journal.as_ref())),
-            None => Ok(()),
+        let removed = match (unsynced.get(folder), placed) {
+            (Some(error), _) => Err(io_failure(folder, error)),
+            (None, Some(placed)) => {
+                let removed = source.remove(item.source_spot(), &placed, item.target_spot());
+                removed.and_then(|()| remove_journal(item, journal.as_ref()))
+            }
+            (None, None) => Ok(()),
         };
         match removed {
             Ok(()) => report.add(Line::good(item, true, status, bytes)),
@@ -401,58 +406,28 @@ impl Ready {
     fn file(&self) -> &File {
         match self {
             Self::New(draft) | Self::Instead { draft, .. } => &draft.file,
-            Self::Kept(file) => file,
+            Self::Kept(file, _) => file,
         }
     }
 
     fn status(&self) -> &'static str {
         match self {
             Self::New(_) | Self::Instead { .. } => "done",
-            Self::Kept(_) => "done before",
+            Self::Kept(..) => "done before",
         }
     }
 
-    fn publish(self, target: &Path, replaces: bool) -> io::Result<()> {
+    /// Gives it its name; what it is by then, if a source is to go for it.
+    fn publish(self, target: &Path, writes: WriteArgs) -> io::Result<Option<Placed>> {
+        // Open until then, and so locked.
+        let held = writes.removes().then(|| self.file().try_clone()).transpose()?;
         match self {
-            Self::New(draft) => draft.publish(target, replaces),
-            Self::Kept(_) => Ok(()),
-            Self::Instead { draft, replaced, read } => draft.replace(target, &replaced, &read),
+            Self::New(draft) => draft.publish(target, writes.replaces())?,
+            Self::Kept(_, read) => return Ok(held.map(|file| Placed::before(file, &read))),
+            Self::Instead { draft, replaced, read } => draft.replace(target, &replaced, &read)?,
         }
+        held.map(Placed::now).transpose()
     }
-}
-
-/// Removes what was read, and not what has its name now: its folder is opened, so that what is looked at there is what is removed there.
-fn remove_read(spot: Spot<'_>, read: &Metadata) -> Result<(), Failure> {
-    let source = spot.path;
-    let failed = |error: io::Error| io_failure(source, &error);
-    let stays = |why: &str| Err(Failure::failed(format!("{}: {why}; not removed", source.shown())));
-    let Some(name) = source.file_name() else { return stays("its path has no name at its end") };
-    let folder = spot.folder().map_err(failed)?;
-    let there = match rustix::fs::statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW) {
-        Ok(there) => there,
-        Err(error) => return Err(failed(error.into())),
-    };
-    if FileType::from_raw_mode(there.st_mode) == FileType::Symlink {
-        return stays("it is a symbolic link, and what it leads to may have other names");
-    }
-    let now = (
-        there.st_dev,
-        there.st_ino,
-        there.st_size as u64,
-        there.st_mtime,
-        there.st_mtime_nsec as i64,
-        there.st_ctime,
-        there.st_ctime_nsec as i64,
-    );
-    let mut before = (read.dev(), read.ino(), read.size(), read.mtime(), read.mtime_nsec(), read.ctime(), read.ctime_nsec());
-    if read.nlink() > 1 {
-        // Another name of it that went changes this time as well.
-        (before.5, before.6) = (now.5, now.6);
-    }
-    if now != before {
-        return stays("it was replaced or changed while it was worked on");
-    }
-    rustix::fs::unlinkat(&folder, name, AtFlags::empty()).map_err(|error| failed(error.into()))
 }
 
 /// Removes the journal of a file that is gone.
@@ -482,34 +457,4 @@ fn show(progress: &AtomicU64, total: u64, is_over: &AtomicBool) {
         std::thread::sleep(SHOWN_EVERY);
     }
     bar.finish_and_clear();
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_the_file_that_was_read_is_removed() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("file");
-        std::fs::write(&path, "old").unwrap();
-        let read = std::fs::metadata(&path).unwrap();
-
-        // Another file of the same length under the name.
-        let other = folder.path().join("other");
-        std::fs::write(&other, "new").unwrap();
-        File::open(&other).unwrap().set_modified(read.modified().unwrap()).unwrap();
-        std::fs::rename(&path, folder.path().join("aside")).unwrap();
-        std::fs::rename(&other, &path).unwrap();
-        let failure = remove_read((&path).into(), &read).unwrap_err().to_string();
-        assert!(failure.contains("was replaced") && std::fs::read(&path).unwrap() == b"new", "{failure}");
-
-        let read = std::fs::metadata(&path).unwrap();
-        let link = folder.path().join("link");
-        std::os::unix::fs::symlink("file", &link).unwrap();
-        let failure = remove_read((&link).into(), &read).unwrap_err().to_string();
-        assert!(failure.contains("symbolic link") && link.is_symlink() && path.exists(), "{failure}");
-        remove_read((&path).into(), &read).unwrap();
-        assert!(!path.exists());
-    }
 }

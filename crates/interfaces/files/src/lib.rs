@@ -47,7 +47,7 @@
 //! | [`power`] | disks whose power is cut, for tests |
 //!
 //! Ciphers run in a client's sessions, so a file goes to whatever engine the routing table names; keys are derived and wrapped by AWS-LC.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod aead;
 pub mod births;

@@ -1,10 +1,14 @@
-//! Keys from passphrases: Argon2id (RFC 9106), its parameters in the slot and bounded when read.
+//! Passphrases from descriptors, and keys from passphrases: Argon2id (RFC 9106), its parameters in the slot and bounded when read.
 
 use crate::error::{Error, Result};
 use crate::kdf::KEY_BYTES;
 use argon2::{Algorithm, Argon2, Block, Params, Version};
 use bywash_core::SecretBytes;
-use zeroize::Zeroize;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::io::{Errno, FdFlags, fcntl_dupfd_cloexec, fcntl_setfd};
+use std::io;
+use zeroize::{Zeroize, Zeroizing};
 
 /// Bytes of a passphrase slot's body.
 pub(crate) const BODY_BYTES: usize = 28;
@@ -14,6 +18,8 @@ pub const MEMORY_KIB_MAX: u32 = 1 << 20;
 pub const WORK_KIB_MAX: u64 = 1 << 23;
 /// Most lanes.
 pub const LANES_MAX: u32 = 64;
+/// Longest passphrase read from a descriptor, in bytes.
+const LINE_BYTES_MAX: usize = 256 << 10;
 
 /// What deriving a key from a passphrase costs. RFC 9106 s4 recommends the default where 2 GiB are too much.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,9 +115,90 @@ pub(crate) fn derive(passphrase: &[u8], body: &[u8]) -> Result<SecretBytes> {
     Ok(key)
 }
 
+/// A second descriptor of what a descriptor is of that this process was started with: the two read on from one another. No program that is started from here inherits
+/// either, but for the standard ones, which it is to have.
+///
+/// # Errors
+/// `EBADF` if there is none; the operating system's.
+#[allow(unsafe_code)]
+pub fn inherited(number: u32) -> io::Result<OwnedFd> {
+    let number = i32::try_from(number).map_err(|_| Errno::BADF)?;
+    // SAFETY: it is not -1, and is given to the kernel alone, which says so where nothing is open under the number.
+    let named = unsafe { BorrowedFd::borrow_raw(number) };
+    let taken = fcntl_dupfd_cloexec(named, 3)?;
+    if number > 2 {
+        fcntl_setfd(named, FdFlags::CLOEXEC)?;
+    }
+    Ok(taken)
+}
+
+/// What comes next, up to the end of the line, which is not part of it. Nothing behind that is read: it is for others.
+///
+/// # Errors
+/// For a line that is too long; the operating system's.
+pub fn first_line(from: impl AsFd) -> io::Result<SecretBytes> {
+    // All the room at once: a vector that grows leaves copies behind.
+    let (mut line, mut byte) = (Zeroizing::new(Vec::with_capacity(LINE_BYTES_MAX)), Zeroizing::new([0]));
+    loop {
+        match rustix::io::read(&from, &mut byte[..]) {
+            Ok(0) => break,
+            Ok(_) if byte[0] == b'\n' => break,
+            Ok(_) if line.len() == LINE_BYTES_MAX => return Err(io::Error::other("the line is too long for a passphrase")),
+            Ok(_) => line.push(byte[0]),
+            Err(Errno::INTR) => {}
+            // Whoever has it too may have it such that nobody waits.
+            Err(Errno::AGAIN) => match poll(&mut [PollFd::new(&from, PollFlags::IN)], None) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            },
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(line.strip_suffix(b"\r").unwrap_or(&line).into())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::{Read, Seek, Write};
+    use std::os::fd::AsRawFd;
+    use std::os::unix::net::UnixStream;
+
+    fn taken(of: &impl AsRawFd) -> OwnedFd {
+        inherited(of.as_raw_fd().try_into().unwrap()).unwrap()
+    }
+
+    #[test]
+    fn a_line_is_read_from_where_a_descriptor_stands_and_what_follows_is_left() {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(b"name\nreal secret\r\nrest").unwrap();
+        file.seek(io::SeekFrom::Start(5)).unwrap();
+        assert_eq!(first_line(taken(&file)).unwrap(), SecretBytes::from(b"real secret"));
+        let mut rest = String::new();
+        file.read_to_string(&mut rest).unwrap();
+        assert_eq!(rest, "rest");
+        assert!(first_line(taken(&file)).unwrap().is_empty());
+        assert_eq!(inherited(u32::MAX).unwrap_err().raw_os_error(), Some(Errno::BADF.raw_os_error()));
+        assert_eq!(inherited(1_000_000).unwrap_err().raw_os_error(), Some(Errno::BADF.raw_os_error()));
+    }
+
+    #[test]
+    fn a_line_of_a_socket_is_waited_for_and_one_without_an_end_is_refused() {
+        let (mut writer, reader) = UnixStream::pair().unwrap();
+        reader.set_nonblocking(true).unwrap();
+        let line = std::thread::scope(|scope| {
+            let read = scope.spawn(|| first_line(taken(&reader)));
+            writer.write_all(b"sec").unwrap();
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            writer.write_all(b"ret\nrest").unwrap();
+            read.join().unwrap()
+        });
+        assert_eq!(line.unwrap(), SecretBytes::from(b"secret"));
+        let mut endless = tempfile::tempfile().unwrap();
+        endless.write_all(&vec![b'x'; LINE_BYTES_MAX + 1]).unwrap();
+        endless.rewind().unwrap();
+        assert!(first_line(&endless).unwrap_err().to_string().contains("too long"));
+    }
 
     #[test]
     fn costs_beyond_the_bounds_are_refused_before_anything_is_computed() {
