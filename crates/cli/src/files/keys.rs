@@ -35,7 +35,7 @@ pub(super) struct SecretArgs {
     /// A passphrase: the first line of this file
     #[arg(long, value_name = "FILE")]
     passphrase_file: Option<PathBuf>,
-    /// A passphrase: the first line of what this descriptor gives
+    /// A passphrase: the next line of what this descriptor gives
     #[arg(long, value_name = "N", value_parser = Descriptor::named)]
     passphrase_fd: Option<Descriptor>,
     /// A key file: 32 random bytes, as `bywash keygen --key-file` makes; again for more
@@ -82,7 +82,7 @@ pub(super) struct NewKeyArgs {
     /// A new passphrase: the first line of this file
     #[arg(long, value_name = "FILE")]
     new_passphrase_file: Option<PathBuf>,
-    /// A new passphrase: the first line of what this descriptor gives
+    /// A new passphrase: the next line of what this descriptor gives
     #[arg(long, value_name = "N", value_parser = Descriptor::named)]
     new_passphrase_fd: Option<Descriptor>,
     /// A new key file; again for more
