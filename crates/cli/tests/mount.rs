@@ -191,7 +191,7 @@ fn a_volume_is_mounted_written_looked_at_and_mounted_again() {
     fs::create_dir(plain.join("secret-folder")).unwrap();
     fs::write(plain.join("secret-folder/secret-name"), "secret-text ".repeat(20_000)).unwrap();
     std::os::unix::fs::symlink("secret-target", plain.join("link")).unwrap();
-    place.refused(&["mount", "-k", "key", "vault", "plain"], 1, "it is not empty");
+    place.refused(&["mount", "-k", "key", "vault", "plain"], 1, "something is mounted there already");
     place.umount();
     assert_eq!(fs::read_dir(&plain).unwrap().count(), 0);
     assert!(!is_in(&place.at("vault"), b"secret"));
