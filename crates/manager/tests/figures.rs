@@ -88,25 +88,32 @@ fn cost_sheets_learn_from_what_requests_took() {
 fn routes_say_queue_only_where_an_engine_gains() {
     let engines = [Moody::new("cpu").in_mood(Mood::Good), Moody::new("card").distant().in_mood(Mood::Good)];
     let sheets = vec![sheet("cpu", 1e6), sheet("card", 1e4)];
-    let gaining = manager(&engines, |config| {
-        config.costs = Costs::Given(sheets);
-        config.probation = HANG * 60;
-    });
+    let gaining = manager(&engines, |config| config.costs = Costs::Given(sheets));
     let queued = |handover_ns| gaining.routes(None, handover_ns).iter().filter(|&&place| place == Place::Queue).count();
     assert!(queued(0.0) > 0 && queued(1e12) == 0);
     assert_eq!(gaining.routes(Some(&gaining.routes(None, 0.0)), 0.0), gaining.routes(None, 0.0));
-    engines[1].set(Mood::Fails);
-    let session = gaining.open(1, ctr()).unwrap();
-    for seed in 0..20 {
-        let (tell, told) = std::sync::mpsc::channel();
-        gaining.submit(session, operation(seed, 100), Box::new(move |completion| tell.send(completion).unwrap()));
-        assert_eq!(told.recv_timeout(HANG).unwrap().operation, done(operation(seed, 100)));
-    }
-    assert_eq!((queued(0.0), gaining.up()), (0, EngineSet::default().with(EngineId(0))), "an engine that is down gains nothing");
     let alone = manager(&engines[..1], |_| {});
     assert_eq!(alone.routes(None, 0.0), [Place::Here; ROUTES]);
     let distant = manager(&engines[1..], |_| {});
     assert_eq!(distant.routes(None, 0.0), [Place::Queue; ROUTES], "there is no place here");
+}
+
+#[test]
+fn routes_are_without_an_engine_that_is_down() {
+    let engines = [Moody::new("card").distant().in_mood(Mood::Fails), Moody::new("cpu").in_mood(Mood::Good)];
+    let manager = manager(&engines, |config| {
+        config.costs = Costs::Given(vec![sheet("card", 1e4), sheet("cpu", 1e6)]);
+        config.probation = HANG * 60;
+    });
+    assert!(manager.routes(None, 0.0).contains(&Place::Queue));
+    let session = manager.open(1, ctr()).unwrap();
+    for seed in 0..20 {
+        let (tell, told) = std::sync::mpsc::channel();
+        manager.submit(session, operation(seed, 100), Box::new(move |completion| tell.send(completion).unwrap()));
+        assert_eq!(told.recv_timeout(HANG).unwrap().operation, done(operation(seed, 100)));
+    }
+    assert_eq!(manager.up(), EngineSet::default().with(EngineId(1)));
+    assert_eq!(manager.routes(None, 0.0), [Place::Here; ROUTES]);
 }
 
 #[test]
