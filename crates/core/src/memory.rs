@@ -14,7 +14,7 @@ use core::ops::{Deref, DerefMut};
 use core::sync::atomic::{AtomicUsize, Ordering};
 use std::any::Any;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError, Weak};
 
 /// What regions begin and end at in bytes: a page, of which drivers take whole ones, at its largest on any host.
 pub const PAGE: usize = 65_536;
@@ -258,6 +258,7 @@ impl fmt::Debug for HostMemory {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::PoisonError;
 
     /// What a device was told; how often it was let go is counted.
     struct Told {
