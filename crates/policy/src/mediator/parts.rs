@@ -42,13 +42,15 @@ impl Mediator {
 
     /// Lets those go elsewhere whose patience has ended.
     pub(super) fn unbind_impatient(&mut self, now: Time) {
+        let mut any = false;
         for place in 0..self.busy.len() {
             let kind = self.busy[place];
             while self.patient_until(now, kind).is_some_and(|until| until <= now) {
                 self.unbind(kind);
+                any = true;
             }
         }
-        if self.busy.iter().any(|&kind| self.waiting.len(usize::from(kind)) == 0) {
+        if any {
             self.settle();
         }
     }
