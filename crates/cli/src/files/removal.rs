@@ -10,7 +10,7 @@ use super::work::WriteArgs;
 use crate::failure::Failure;
 use crate::shown::Shown;
 use bywash_files::disk::{Access, Disk};
-use bywash_files::place::{Spot, open_regular};
+use bywash_files::place::{Spot, open_regular, with_new_name};
 use rustix::fs::{AtFlags, FileType, FlockOperation, RenameFlags, Stat, flock, linkat, renameat, renameat_with, statat, unlinkat};
 use rustix::io::Errno;
 use std::ffi::OsStr;
@@ -18,7 +18,6 @@ use std::fs::{File, Metadata};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// What a source is called, with numbers behind it, while its result is looked for.
 const ASIDE: &str = ".removing-by-bywash-";
@@ -79,7 +78,7 @@ impl Source {
     fn remove_aside(&self, folder: &File, name: &OsStr, spot: Spot<'_>, result: &Placed, at: Spot<'_>) -> Result<(), Failure> {
         let source = spot.path;
         let failed = |error: Errno| io_failure(source, &error.into());
-        let aside = move_aside(folder, name).map_err(failed)?;
+        let ((), aside) = with_new_name(ASIDE, |aside| rename_new(folder, name, aside.as_ref())).map_err(failed)?;
         let looked = statat(folder, &aside, AtFlags::SYMLINK_NOFOLLOW).map_err(failed).and_then(|moved| match State::of(&moved) {
             // Moving it changes the other time.
             moved if moved.is_as_written(&State::from(&*self.read)) => result.look(source, at),
@@ -128,7 +127,7 @@ impl Placed {
 
     /// Whether its name still leads to it, and it is as it was; what is said of the source if not.
     fn look(&self, source: &Path, spot: Spot<'_>) -> Result<(), Failure> {
-        let look = || Ok::<_, io::Error>(State::of(&statat(spot.folder()?, last_name(spot.path)?, AtFlags::SYMLINK_NOFOLLOW)?));
+        let look = || Ok::<_, io::Error>(State::of(&statat(spot.folder()?, spot.name()?, AtFlags::SYMLINK_NOFOLLOW)?));
         match look() {
             Ok(state) if state == self.state => Ok(()),
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -196,22 +195,6 @@ fn stays(source: &Path, why: &str) -> Failure {
 
 fn changed(source: &Path) -> Failure {
     stays(source, "it was replaced or changed while it was worked on")
-}
-
-fn last_name(path: &Path) -> io::Result<&OsStr> {
-    path.file_name().ok_or_else(|| io::ErrorKind::InvalidInput.into())
-}
-
-/// Gives a file a name that nothing has.
-fn move_aside(folder: &File, name: &OsStr) -> Result<String, Errno> {
-    static NUMBER: AtomicU64 = AtomicU64::new(0);
-    loop {
-        let aside = format!("{ASIDE}{}-{}", std::process::id(), NUMBER.fetch_add(1, Relaxed));
-        match rename_new(folder, name, aside.as_ref()) {
-            Err(Errno::EXIST) => {}
-            moved => return moved.map(|()| aside),
-        }
-    }
 }
 
 /// Gives a file another name, if nothing has that.

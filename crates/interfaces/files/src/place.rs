@@ -65,7 +65,11 @@ impl Spot<'_> {
         self.path.file_name().is_some_and(|name| is_key_file(name) || is_unfinished_key(name))
     }
 
-    fn name(&self) -> io::Result<&OsStr> {
+    /// Its last part.
+    ///
+    /// # Errors
+    /// `InvalidInput` if it does not end in a name.
+    pub fn name(&self) -> io::Result<&OsStr> {
         self.path.file_name().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "its path does not end in a name"))
     }
 }
@@ -269,7 +273,10 @@ impl Drop for Draft {
 }
 
 /// Makes something under a name that nothing has. One may be left from a process that was killed and had this one's number.
-fn with_new_name<T>(prefix: &str, make: impl Fn(&str) -> Result<T, Errno>) -> Result<(T, String), Errno> {
+///
+/// # Errors
+/// Those of making it, but that there is something of that name.
+pub fn with_new_name<T>(prefix: &str, make: impl Fn(&str) -> Result<T, Errno>) -> Result<(T, String), Errno> {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     loop {
         let name = format!("{prefix}{}-{}", std::process::id(), NUMBER.fetch_add(1, Relaxed));
