@@ -254,11 +254,11 @@ impl Shared {
         let weak = Arc::downgrade(self);
         let drain = move || {
             if let Some(shared) = weak.upgrade() {
-                shared.drain_traces();
+                shared.each_client(|client| client.drain_trace(&shared.telemetry.recorder));
             }
         };
         self.telemetry.recorder.start(owner, self.config.manager.now(), into, Box::new(drain))?;
-        self.clients().values().for_each(|client| client.skip_trace());
+        self.each_client(Client::skip_trace);
         self.board.set_recording(true);
         tracing::info!(owner, "recording");
         Ok(())
@@ -269,15 +269,16 @@ impl Shared {
             return Err(Error::Unavailable { what: "no recording of yours is running".into() });
         }
         self.board.set_recording(false);
-        self.drain_traces();
+        self.each_client(|client| client.end_trace(&self.telemetry.recorder));
         let end = self.telemetry.recorder.stop(owner)?;
         tracing::info!(owner, written = end.written, dropped = end.dropped, "recording ended");
         Ok(end)
     }
 
-    fn drain_traces(&self) {
+    /// Without holding the list of the clients meanwhile.
+    fn each_client(&self, then: impl Fn(&Client)) {
         let clients: Vec<_> = self.clients().values().cloned().collect();
-        clients.iter().for_each(|client| client.drain_trace(&self.telemetry.recorder));
+        clients.iter().for_each(|client| then(client));
     }
 
     /// Ends what is in flight, then all connections; false if something was still running at the bound.

@@ -69,9 +69,13 @@ impl Client {
         if let Some(ring) = &self.ring {
             let mut cursor = self.trace.lock().unwrap_or_else(PoisonError::into_inner);
             let lost = ring.region().drain_trace(&mut cursor, |entry| recorder.note_claimed(self.number, &self.whose, entry));
-            if lost > 0 {
-                recorder.note_lost(lost);
-            }
+            recorder.note_lost(lost);
         }
+    }
+
+    /// The same for the last time, at the end of the recording or of the client: what it has begun and not finished is lost.
+    pub(crate) fn end_trace(&self, recorder: &Recorder) {
+        self.drain_trace(recorder);
+        recorder.note_lost(self.trace.lock().unwrap_or_else(PoisonError::into_inner).give_up());
     }
 }

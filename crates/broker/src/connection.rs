@@ -443,7 +443,7 @@ impl Drop for Connection {
         self.shared.config.manager.close_client(client.number);
         self.shared.telemetry.ledger.leave(client.number);
         if self.shared.telemetry.recorder.is_active() {
-            client.drain_trace(&self.shared.telemetry.recorder);
+            client.end_trace(&self.shared.telemetry.recorder);
         }
         // It fails unless this client was recording, which is fine.
         let _ = self.shared.stop_recording(client.number);
