@@ -115,6 +115,19 @@ fn is_in(folder: &Path, text: &[u8]) -> bool {
     })
 }
 
+/// A lock that a script holds while it mounts is free when the script has let it go, not when somebody unmounts.
+#[test]
+fn a_mount_keeps_nothing_of_its_caller_open() {
+    let place = Place::new();
+    let script = "exec 9>lock && flock 9 && \"$0\" mount -k key vault plain && exec 9>&- && flock --nonblock lock echo free";
+    let mut shell = Command::new("sh");
+    shell.current_dir(place.folder.path()).args(["-c", script]).arg(env!("CARGO_BIN_EXE_bywash"));
+    let shell = shell.env("BYWASH_SOCKET", "none").output().unwrap();
+    if is_possible(&shell) {
+        assert_eq!(stdout(&shell), "free\n");
+    }
+}
+
 /// A container in a volume, with what is made beside it meanwhile; there is no file without a name there.
 #[test]
 fn files_in_a_volume_are_encrypted_and_decrypted() {

@@ -19,6 +19,13 @@ pub fn harden_process() -> Vec<String> {
     missing
 }
 
+/// Keeps descriptors above stderr from processes that this one starts from now on, whoever opened them: a daemon that has its caller's holds their locks, and their pipes
+/// open, for as long as it lives. Before Linux 5.11 they are inherited.
+pub fn keep_descriptors() {
+    // SAFETY: it reads and writes no memory, and a descriptor's flag means nothing to who uses the descriptor.
+    unsafe { libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC) };
+}
+
 /// Whether locking everything is without limit. Under a limit it would make later mappings fail, which is worse than swap.
 fn may_lock() -> bool {
     let privileged = capabilities(None).is_ok_and(|sets| sets.effective.contains(CapabilitySet::IPC_LOCK));

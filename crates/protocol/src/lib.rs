@@ -1,8 +1,8 @@
 //! What client and broker share: the layout of a region, the rings in it, the board page, the messages of the control socket.
 //!
 //! Two processes that do not trust each other meet here. The broker makes all shared memory; the client checks its seals and its
-//! size before it maps it; the broker believes nothing that it reads from it. All `unsafe` is in [`mapping`], but for one question to the kernel in
-//! [`environment`] and a close in `kept`; everything above works through accessors that copy.
+//! size before it maps it; the broker believes nothing that it reads from it. All `unsafe` is in [`mapping`], but for calls of the kernel in
+//! [`environment`], [`harden`], [`turns`] and `kept`; everything above works through accessors that copy.
 //!
 //! # A connection
 //!
@@ -100,7 +100,7 @@ pub use broker_ring::{BrokerRing, Intake};
 pub use client_ring::{ClientRing, Ticket};
 pub use descriptor::{Corrupt, Descriptor, Job, Outcome, Span};
 pub use fork::ForkGuard;
-pub use harden::harden_process;
+pub use harden::{harden_process, keep_descriptors};
 pub use keys::{KeyAlgorithm, KeyCommand, KeyInfo, KeyPolicy, KeyUse};
 pub use layout::Geometry;
 pub use locked::LockedBytes;

@@ -49,6 +49,7 @@ pub(super) fn start(
     if let Some(log) = log {
         command.arg("--log").arg(log);
     }
+    bywash_protocol::keep_descriptors();
     let mut child = command.spawn().map_err(failed("cannot be started"))?;
     if let Some(mut stdin) = child.stdin.take() {
         // One that ended says why itself.
