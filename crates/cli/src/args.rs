@@ -33,7 +33,7 @@ Each command has its own --help with examples.";
 /// Routes the cryptography of unmodified programs to whatever computes it best.
 #[derive(Debug, Parser)]
 #[command(name = "bywash", version, after_help = format!("{EXAMPLES}\n\n{EXIT_CODES}"))]
-#[command(arg_required_else_help = true, disable_help_subcommand = true, max_term_width = 100)]
+#[command(arg_required_else_help = true, max_term_width = 100)]
 pub(crate) struct Cli {
     /// What to do.
     #[command(subcommand)]

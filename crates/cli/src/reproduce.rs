@@ -5,6 +5,7 @@ use crate::interrupt::Interrupt;
 use crate::shell::print;
 use crate::terminal::{Told, say};
 use bywash_experiments::{EXPERIMENTS, Experiment, Options, Progress};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -29,8 +30,8 @@ kido take some twenty minutes, the others one to three; all want a machine that 
 Ctrl-C ends it with the parts that are done; a second one at once, and servers may be left.")]
 pub(crate) struct Args {
     /// The experiment, by its paper's key
-    #[arg(value_name = "NAME", required_unless_present = "list")]
-    experiment: Option<String>,
+    #[arg(value_name = "NAME", required_unless_present = "list", value_parser = experiment())]
+    experiment: Option<&'static Experiment>,
     /// List the experiments there are and their parts, or those of one
     #[arg(long)]
     list: bool,
@@ -56,9 +57,9 @@ pub(crate) struct Args {
 
 /// Runs an experiment, and says what came out.
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
-    let experiment = match &args.experiment {
-        Some(name) if args.list => return list(std::slice::from_ref(find(name)?)),
-        Some(name) => find(name)?,
+    let experiment = match args.experiment {
+        Some(experiment) if args.list => return list(std::slice::from_ref(experiment)),
+        Some(experiment) => experiment,
         None => return list(EXPERIMENTS),
     };
     let bywash = std::env::current_exe().map_err(|error| Failure::failed(format!("cannot find this executable: {error}")))?;
@@ -127,11 +128,10 @@ fn show(told: &mut Told, progress: Progress) {
     }
 }
 
-fn find(name: &str) -> Result<&'static Experiment, Failure> {
-    EXPERIMENTS.iter().find(|experiment| experiment.name == name).ok_or_else(|| {
-        let names: Vec<&str> = EXPERIMENTS.iter().map(|experiment| experiment.name).collect();
-        Failure::new(Exit::Usage, format!("no experiment '{name}'; there is {}", names.join(", ")))
-    })
+fn experiment() -> impl TypedValueParser<Value = &'static Experiment> {
+    let names = EXPERIMENTS.iter().map(|experiment| experiment.name);
+    PossibleValuesParser::new(names)
+        .try_map(|name| EXPERIMENTS.iter().find(|experiment| experiment.name == name).ok_or("no such experiment"))
 }
 
 fn list(experiments: &[Experiment]) -> Result<ExitCode, Failure> {

@@ -502,6 +502,22 @@ fn what_changed_is_done_anew_and_nothing_else() {
 }
 
 #[test]
+fn a_wrong_key_is_not_said_of_each_file_of_a_folder() {
+    let place = Place::new();
+    (0..11).for_each(|number| drop(place.write(&format!("tree/{number}"), b"text")));
+    succeed(&mut place.bywash(&["encrypt", "-R", "-o", "out", "tree"]));
+    succeed(bywash().arg("keygen").arg("--key-file").arg(place.at("other")));
+    let run = |verbose: &[&str], named: usize, says: &str| {
+        let mut command = bywash();
+        command.current_dir(place.folder.path()).args(["decrypt", "-R", "-k", "other", "-o", "back", "out"]).args(verbose);
+        let said = stderr(&refused(&mut command, 7, says));
+        assert_eq!(said.lines().filter(|line| line.starts_with("bywash: out/")).count(), named, "{said}");
+    };
+    run(&[], 8, "and 3 files more that no key given opens; -v names them\n");
+    run(&["-v"], 11, "11 failed");
+}
+
+#[test]
 fn a_result_of_before_is_kept_only_if_it_is_what_is_asked_for() {
     let place = Place::new();
     let source = place.write("file", &text(200_000));

@@ -32,6 +32,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 /// An experiment that can be run.
+#[derive(Debug)]
 pub struct Experiment {
     /// The paper's key.
     pub name: &'static str,

@@ -13,6 +13,7 @@ use bywash_files::disk::Access;
 use bywash_files::place::{Draft, Replaces, complete, open_regular};
 use bywash_files::slot::{Slot, SlotKind};
 use bywash_files::{Aead, Error, FileKeys, Header, NonceSource, Sealer, Whole, geometry, new_file};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use std::fs::{File, Metadata};
 use std::io::IsTerminal;
 use std::os::unix::fs::MetadataExt;
@@ -51,8 +52,8 @@ pub(crate) struct Args {
     recursive: bool,
     #[command(flatten)]
     locks: LockArgs,
-    /// aes-256-gcm, aes-256-gcm-siv, chacha20-poly1305, aegis-256 or aegis-128l
-    #[arg(long, default_value_t = Aead::default())]
+    /// What the contents are sealed with
+    #[arg(long, default_value_t = Aead::default(), value_parser = aead())]
     aead: Aead,
     /// Bytes sealed together: a power of two from 4K to 1M
     #[arg(long, value_name = "BYTES", default_value = "64K", value_parser = chunk_size)]
@@ -66,6 +67,10 @@ pub(crate) struct Args {
     engines: EngineArgs,
     #[command(flatten)]
     work: WorkArgs,
+}
+
+pub(super) fn aead() -> impl TypedValueParser<Value = Aead> {
+    PossibleValuesParser::new(Aead::ALL.map(Aead::name)).try_map(|name| name.parse())
 }
 
 pub(super) fn chunk_size(text: &str) -> Result<usize, String> {

@@ -43,7 +43,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     keys: VolumeArgs,
     /// With --init: what the contents are sealed with
-    #[arg(long, default_value_t = Aead::default(), requires = "init")]
+    #[arg(long, default_value_t = Aead::default(), value_parser = super::encrypt::aead(), requires = "init")]
     aead: Aead,
     /// With --init: bytes sealed together, a power of two from 4K to 1M; small ones suit databases
     #[arg(long, value_name = "BYTES", default_value = "64K", value_parser = super::encrypt::chunk_size, requires = "init")]

@@ -30,6 +30,8 @@ const BATCH_FILES: usize = 64;
 const BATCH_BYTES: u64 = 256 << 20;
 /// How often the bar is drawn.
 const SHOWN_EVERY: Duration = Duration::from_millis(50);
+/// Files that no key opens are named up to so many: with a wrong passphrase that is each file of a folder.
+const UNOPENED_NAMED: usize = 8;
 /// From this length on a file is worth all threads.
 const LARGE_BYTES: u64 = 32 << 20;
 
@@ -42,7 +44,7 @@ pub(super) struct WorkArgs {
     /// Say as JSON on stdout what became of each file
     #[arg(long)]
     json: bool,
-    /// Name what is passed over, and why
+    /// Name all that is passed over, and why; all files that no key given opens, not the first few
     #[arg(short, long)]
     verbose: bool,
 }
@@ -140,13 +142,18 @@ struct Line {
 #[derive(Default)]
 struct Report {
     lines: Mutex<Vec<Line>>,
+    /// How many no key has opened, and whether each is named.
+    unopened: AtomicUsize,
+    names_all: bool,
     /// Whether files are given their names, or have been.
     is_naming: AtomicBool,
 }
 
 impl Report {
     fn add(&self, line: Line) {
-        if let Some(failure) = &line.error {
+        if let Some(failure) = &line.error
+            && (failure.exit != Exit::NoKey || self.unopened.fetch_add(1, Relaxed) < UNOPENED_NAMED || self.names_all)
+        {
             // Where the bar is, or will be, drawn again.
             let clears = if std::io::stderr().is_terminal() { "\r\x1b[2K" } else { "" };
             say!("{clears}{} {failure}", Style::of_stderr().bad("bywash:"));
@@ -156,6 +163,11 @@ impl Report {
 
     fn lines(&self) -> MutexGuard<'_, Vec<Line>> {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How many files no key has opened that were not named.
+    fn unopened_unnamed(&self) -> usize {
+        if self.names_all { 0 } else { self.unopened.load(Relaxed).saturating_sub(UNOPENED_NAMED) }
     }
 
     /// Files with which all is well.
@@ -191,7 +203,8 @@ impl WorkArgs {
         work: impl Fn(&Job<'_>) -> Result<Outcome, Failure> + Sync,
     ) -> Result<ExitCode, Failure> {
         let (began, all_threads) = (Instant::now(), self.threads());
-        let (report, progress, next) = (Arc::new(Report::default()), AtomicU64::new(0), AtomicUsize::new(0));
+        let (report, progress, next) =
+            (Arc::new(Report { names_all: self.verbose, ..Report::default() }), AtomicU64::new(0), AtomicUsize::new(0));
         let is_alone = plan.items.len() == 1;
         let left = if writes.is_some() { told(plan.remove_leftovers()) } else { Vec::new() };
         let batch_files = batch_files(all_threads);
@@ -255,6 +268,10 @@ impl WorkArgs {
         });
         for (source, failure) in plan.troubles().chain(at_the_end).chain(left) {
             report.add(Line { source, target: None, status: "failed", bytes: 0, places: Vec::new(), error: Some(failure) });
+        }
+        match report.unopened_unnamed() {
+            0 => {}
+            others => say!("bywash: and {} more that no key given opens; -v names them", counted(others as u64, "file")),
         }
         let lines = std::mem::take(&mut *report.lines());
         self.conclude(plan, lines, not_begun, writes.is_some_and(WriteArgs::verifies), began.elapsed())
