@@ -9,13 +9,15 @@ use bywash_core::{Error, Result};
 use bywash_protocol::Peer;
 use rustix::fs::{FileType, Mode, OFlags};
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Write;
+use std::ops::AddAssign;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError, Weak};
 use std::time::SystemTime;
 
-/// Openings and refusals that have a line of their own, a second: clients must not be able to fill the disk.
+/// Openings and refusals that have a line of their own, a second, and ends of sessions: clients must not be able to fill the disk.
 const FEW: u32 = 200;
 
 pub(crate) struct Audit {
@@ -23,7 +25,27 @@ pub(crate) struct Audit {
     file: Mutex<File>,
     open: Mutex<Vec<Weak<KeySession>>>,
     few: Mutex<(Bucket, u64)>,
+    ends: Mutex<Ends>,
     failing: Throttle,
+}
+
+/// What sessions counted last, before they ended.
+struct Ends {
+    alone: Bucket,
+    /// Of those without a line of their own, in one for all that a process did with a key.
+    summed: BTreeMap<Summed, Counts>,
+}
+
+/// What lines of uses are summed up by.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Summed {
+    key: String,
+    fingerprint: String,
+    group: Option<u32>,
+    /// Process, user and group.
+    peer: [u32; 3],
+    comm: String,
+    algorithm: Option<String>,
 }
 
 /// A line.
@@ -72,6 +94,15 @@ pub(crate) struct Counts {
     pub(crate) not_allowed: u64,
 }
 
+impl AddAssign for Counts {
+    fn add_assign(&mut self, more: Self) {
+        self.done += more.done;
+        self.failed += more.failed;
+        self.over_rate += more.over_rate;
+        self.not_allowed += more.not_allowed;
+    }
+}
+
 impl<'a> Line<'a> {
     pub(crate) fn new(event: &'a str, key: &'a str, peer: Peer, comm: &'a str) -> Self {
         let time = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
@@ -113,7 +144,8 @@ impl Audit {
         }
         let file = Mutex::new(file.into());
         let few = Mutex::new((Bucket::new(FEW), 0));
-        Ok(Self { path: path.to_owned(), file, open: Mutex::default(), few, failing: Throttle::default() })
+        let ends = Mutex::new(Ends { alone: Bucket::new(FEW), summed: BTreeMap::new() });
+        Ok(Self { path: path.to_owned(), file, open: Mutex::default(), few, ends, failing: Throttle::default() })
     }
 
     /// Writes a line; a log that cannot be written is an error in the broker's own.
@@ -141,6 +173,35 @@ impl Audit {
         said
     }
 
+    /// Writes what a session counted last, with what others did if there are too many of them.
+    pub(crate) fn end(&self, line: Line<'_>, counts: Counts) {
+        if counts == Counts::default() {
+            return;
+        }
+        let mut ends = lock(&self.ends);
+        if ends.alone.take(1.0) {
+            drop(ends);
+            return self.write(&Line { counts: Some(counts), ..line });
+        }
+        let summed = Summed {
+            key: line.key.to_owned(),
+            fingerprint: line.fingerprint.to_owned(),
+            group: line.group,
+            peer: [line.pid, line.uid, line.gid],
+            comm: line.comm.to_owned(),
+            algorithm: line.algorithm.map(str::to_owned),
+        };
+        *ends.summed.entry(summed).or_default() += counts;
+    }
+
+    fn write_summed(&self) {
+        let summed = std::mem::take(&mut lock(&self.ends).summed);
+        for (Summed { key, fingerprint, group, peer: [pid, uid, gid], comm, algorithm }, counts) in &summed {
+            let line = Line::new("use", key, Peer { pid: *pid, uid: *uid, gid: *gid }, comm);
+            self.write(&Line { fingerprint, group: *group, algorithm: algorithm.as_deref(), counts: Some(*counts), ..line });
+        }
+    }
+
     /// Watches a session from now on.
     pub(crate) fn watch(&self, session: Weak<KeySession>) {
         lock(&self.open).push(session);
@@ -153,5 +214,12 @@ impl Audit {
         let live: Vec<_> = open.iter().filter_map(Weak::upgrade).collect();
         drop(open);
         live.iter().for_each(|session| session.tell());
+        self.write_summed();
+    }
+}
+
+impl Drop for Audit {
+    fn drop(&mut self) {
+        self.write_summed();
     }
 }

@@ -4,7 +4,7 @@ use crate::audit::{Audit, Counts, Line};
 use crate::broker::Shared;
 use crate::client::Client;
 use crate::connection::{group_among, is_owner, short};
-use crate::throttle::Bucket;
+use crate::throttle::{Bucket, Throttle};
 use bywash_core::{Algorithm, Error, Key, KeyReference, Kind, Result, SessionParams};
 use bywash_protocol::Peer;
 use bywash_protocol::descriptor::Verdict;
@@ -23,6 +23,7 @@ pub(crate) struct Keyring {
     gates: Mutex<HashMap<String, Arc<Gate>>>,
     /// Held while a command is obeyed: vault and gates change together, in the same order.
     obeying: Mutex<()>,
+    failing: Throttle,
 }
 
 /// What all sessions of one name have in common, for as long as the broker runs.
@@ -116,17 +117,22 @@ impl KeySession {
 
     /// Writes what was counted to the audit log, and counts anew.
     pub(crate) fn tell(&self) {
-        let [done, failed, over_rate, not_allowed] = self.counts.each_ref().map(|count| count.swap(0, Relaxed));
-        let counts = Counts { done, failed, over_rate, not_allowed };
+        let counts = self.counted();
         if counts != Counts::default() {
             self.audit.write(&Line { counts: Some(counts), ..self.line("use") });
         }
+    }
+
+    /// What was counted since the last time.
+    fn counted(&self) -> Counts {
+        let [done, failed, over_rate, not_allowed] = self.counts.each_ref().map(|count| count.swap(0, Relaxed));
+        Counts { done, failed, over_rate, not_allowed }
     }
 }
 
 impl Drop for KeySession {
     fn drop(&mut self) {
-        self.tell();
+        self.audit.end(self.line("use"), self.counted());
     }
 }
 
@@ -134,7 +140,13 @@ impl Keyring {
     /// Opens the audit log.
     pub(crate) fn new(vault: Arc<Vault>, audit: Option<&Path>) -> Result<Self> {
         let audit = audit.map_or_else(|| vault.path().join("audit.log"), Path::to_owned);
-        Ok(Self { vault, audit: Arc::new(Audit::open(&audit)?), gates: Mutex::default(), obeying: Mutex::default() })
+        Ok(Self {
+            vault,
+            audit: Arc::new(Audit::open(&audit)?),
+            gates: Mutex::default(),
+            obeying: Mutex::default(),
+            failing: Throttle::default(),
+        })
     }
 
     fn gate(&self, name: &str, policy: KeyPolicy) -> Arc<Gate> {
@@ -248,9 +260,12 @@ impl Keyring {
                 material
             }
             KeyCommand::Remove { name } => {
-                self.vault.remove(name)?;
-                lock(&self.gates).remove(*name);
-                shared.end_sessions_of(name);
+                let removed = self.vault.remove(name);
+                if self.vault.find(name, None).is_err() {
+                    lock(&self.gates).remove(*name);
+                    shared.end_sessions_of(name);
+                }
+                removed?;
                 return Ok(Answer::Key(Vec::new()));
             }
         };
@@ -266,12 +281,15 @@ impl Keyring {
     /// What is to be done every now and then: the audit log written, old keys deleted.
     pub(crate) fn tick(&self, shared: &Shared) {
         self.audit.flush();
-        match self.vault.sweep() {
-            Ok(swept) => swept.iter().for_each(|name| {
-                shared.end_sessions_of(name);
-                self.audit.write(&Line::new("expire", name, own_peer(), ""));
-            }),
-            Err(error) => tracing::error!("old keys cannot be deleted: {error}"),
+        let (swept, stored) = self.vault.sweep();
+        for name in &swept {
+            shared.end_sessions_of(name);
+            self.audit.write(&Line::new("expire", name, own_peer(), ""));
+        }
+        if let Err(error) = stored
+            && let Some(unsaid) = self.failing.pass()
+        {
+            tracing::error!(unsaid, "keys whose time is over serve no more, but cannot be deleted: {error}");
         }
     }
 }

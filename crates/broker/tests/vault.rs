@@ -9,6 +9,7 @@ use bywash_vault::Vault;
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 use support::{Raw, Served, as_user, can_be_another, serve, until};
 
 /// A broker with an empty vault.
@@ -193,6 +194,23 @@ fn a_key_that_may_only_sign_decrypts_nothing() {
     );
     let session = client.open(&by_name(Algorithm::Rsa2048Private, "web", &public)).unwrap();
     run(&client, session, Algorithm::Rsa2048Private, &ciphertext).unwrap();
+}
+
+#[test]
+fn sessions_that_come_and_go_do_not_fill_the_log_and_no_use_is_left_out() {
+    let kept = kept();
+    let mut boss = owner(&kept);
+    let public = generate(&mut boss, "web", KeyAlgorithm::P256, KeyPolicy::default());
+    let mut client = Raw::connect(&kept.served.path).unwrap();
+    const USES: u64 = 2000;
+    for _ in 0..USES {
+        let session = client.open(&by_name(Algorithm::EcdsaP256Sign, "web", &public)).unwrap();
+        run(&client, session, Algorithm::EcdsaP256Sign, &[1; 32]).unwrap();
+        client.socket.send(&ClientMessage::Close { session }, &[], Duration::from_secs(5)).unwrap();
+    }
+    let done = || lines(&kept.audit, "use").iter().map(|line| line["counts"]["done"].as_u64().unwrap()).sum::<u64>();
+    until("every use is in the log", || done() == USES);
+    assert!(lines(&kept.audit, "use").len() < 1500, "{} lines", lines(&kept.audit, "use").len());
 }
 
 #[test]

@@ -170,7 +170,14 @@ impl Folder {
 
     pub(crate) fn remove(&self, name: &str) -> Result<()> {
         let path = self.file(name);
-        std::fs::remove_file(&path).map_err(|error| failed("remove", &path, &error))?;
+        match std::fs::remove_file(&path) {
+            // By somebody else: what was wanted.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+            removed => removed.map_err(|error| failed("remove", &path, &error)),
+        }
+    }
+
+    pub(crate) fn sync(&self) -> Result<()> {
         sync(&self.path)
     }
 }

@@ -23,6 +23,8 @@ struct Held {
     policy: KeyPolicy,
     /// The present key first, then those that were rotated away and may still be used for a while.
     versions: Vec<Version>,
+    /// Whether its file has keys whose time is over still.
+    is_stale: bool,
 }
 
 #[derive(Clone)]
@@ -76,7 +78,7 @@ impl Vault {
             }
             vault.keys().insert(name, held);
         }
-        vault.sweep()?;
+        vault.sweep().1?;
         Ok(vault)
     }
 
@@ -123,7 +125,7 @@ impl Vault {
             }
             versions.push(Version { made: version.made, expires: version.expires, material: Arc::new(material) });
         }
-        Ok((about.name, Held { created: about.created, policy: about.policy.into(), versions }))
+        Ok((about.name, Held { created: about.created, policy: about.policy.into(), versions, is_stale: false }))
     }
 
     fn save(&self, name: &str, held: &Held) -> Result<()> {
@@ -156,7 +158,7 @@ impl Vault {
         check_uses(name, material.algorithm(), &policy)?;
         let version = Version::new(material);
         let material = version.material.clone();
-        let held = Held { created: version.made, policy, versions: vec![version] };
+        let held = Held { created: version.made, policy, versions: vec![version], is_stale: false };
         self.save(name, &held)?;
         keys.insert(name.to_owned(), held);
         Ok(material)
@@ -238,8 +240,9 @@ impl Vault {
             return Err(unknown(name));
         }
         self.folder.remove(name)?;
+        // Gone for whoever asks here, also where it is not certain that a power cut does not bring the file back.
         keys.remove(name);
-        Ok(())
+        self.folder.sync()
     }
 
     /// The key of this name; with a public half, the one that it belongs to, even if it was rotated away and its time is not over.
@@ -280,21 +283,28 @@ impl Vault {
         self.keys().iter().map(info).collect()
     }
 
-    /// Deletes old keys whose time is over; gives the names that lost one.
+    /// Deletes old keys whose time is over; gives the names that lost one, whatever came of their files. A file that cannot be written is tried again by the next sweep.
     ///
     /// # Errors
-    /// [`Error::Config`] if a file cannot be written.
-    pub fn sweep(&self) -> Result<Vec<String>> {
+    /// Second of the two: [`Error::Config`] if a file cannot be written.
+    pub fn sweep(&self) -> (Vec<String>, Result<()>) {
         let (mut keys, now) = (self.keys(), now());
-        let mut swept = Vec::new();
-        for (name, held) in keys.iter_mut().filter(|(_, held)| !held.versions.iter().all(|version| version.is_current(now))) {
-            let mut next = held.clone();
-            next.versions.retain(|version| version.is_current(now));
-            self.save(name, &next)?;
-            *held = next;
-            swept.push(name.clone());
+        let (mut swept, mut stored) = (Vec::new(), Ok(()));
+        for (name, held) in keys.iter_mut() {
+            let before = held.versions.len();
+            held.versions.retain(|version| version.is_current(now));
+            if held.versions.len() < before {
+                swept.push(name.clone());
+                held.is_stale = true;
+            }
+            if held.is_stale {
+                match self.save(name, held) {
+                    Ok(()) => held.is_stale = false,
+                    Err(error) => stored = Err(error),
+                }
+            }
         }
-        Ok(swept)
+        (swept, stored)
     }
 }
 

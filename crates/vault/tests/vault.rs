@@ -242,6 +242,34 @@ fn names_are_unique_and_removed_keys_gone() {
     assert!(!at.join("web.key").exists());
     assert!(text(&vault.find("web", None).unwrap_err()).contains("bywash key list"));
     assert!(vault.remove("web").is_err());
+    // Somebody was there before: what was wanted.
+    vault.generate("web", KeyAlgorithm::P256, KeyPolicy::default()).unwrap();
+    std::fs::remove_file(at.join("web.key")).unwrap();
+    vault.remove("web").unwrap();
+    assert!(vault.find("web", None).is_err());
+}
+
+#[test]
+fn a_file_that_cannot_be_written_keeps_no_key_in_use_whose_time_is_over() {
+    let folder = tempfile::tempdir().unwrap();
+    let vault = Vault::open(&folder.path().join("keys"), None).unwrap();
+    for name in ["a", "b", "c"] {
+        vault.generate(name, KeyAlgorithm::P256, KeyPolicy::default()).unwrap();
+        vault.rotate(name, None, Duration::from_secs(1)).unwrap();
+    }
+    // Where the file of one would be written first there is a folder.
+    let obstacle = folder.path().join("keys/a.new");
+    std::fs::create_dir_all(obstacle.join("full")).unwrap();
+    std::thread::sleep(Duration::from_millis(2100));
+    let (swept, stored) = vault.sweep();
+    assert_eq!(swept, ["a", "b", "c"]);
+    assert!(text(&stored.unwrap_err()).contains("a.key"));
+    let (swept, stored) = vault.sweep();
+    assert!(swept.is_empty() && stored.is_err(), "it is tried again");
+    let in_file = || std::fs::read_to_string(folder.path().join("keys/a.key")).unwrap().matches("\"public\"").count();
+    assert_eq!(in_file(), 2);
+    std::fs::remove_dir_all(&obstacle).unwrap();
+    assert_eq!((vault.sweep(), in_file()), ((Vec::new(), Ok(())), 1));
 }
 
 #[test]
