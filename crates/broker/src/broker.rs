@@ -26,6 +26,8 @@ use std::time::{Duration, Instant};
 const IDLE: Duration = Duration::from_secs(3600);
 /// Connections of one user who is not known to have permission and has not said `Hello` yet: each holds a descriptor and a thread.
 const STRANGERS_MAX: u32 = 16;
+/// The same of all such users together: one may have thousands of numbers (subuid(5)).
+const ALL_STRANGERS_MAX: u32 = 256;
 /// How long the clients' threads may take to end.
 const END_BOUND: Duration = Duration::from_secs(5);
 
@@ -179,7 +181,7 @@ impl Shared {
     fn admit(self: &Arc<Self>, socket: ControlSocket) {
         let Ok(peer) = socket.peer() else { return };
         let known = connection::is_known(self, &socket, peer.uid);
-        if !known && !self.strangers.enter(peer.uid, STRANGERS_MAX) {
+        if !known && !self.strangers.enter(peer.uid, STRANGERS_MAX, ALL_STRANGERS_MAX) {
             return self.telemetry.deny(peer.pid, peer.uid, "too many connections of a user without permission who have not said Hello");
         }
         let stranger = (!known).then(|| self.strangers.entered(peer.uid));
@@ -199,7 +201,7 @@ impl Shared {
             // The thread counts it out.
             Ok(_) => std::mem::forget(stranger),
             Err(error) => {
-                tracing::error!(pid = peer.pid, "cannot start a client's thread: {error}");
+                self.telemetry.deny(peer.pid, peer.uid, &format!("a client's thread cannot be started: {error}"));
                 drop(self.connections.entered(peer.uid));
             }
         }
@@ -208,7 +210,7 @@ impl Shared {
     /// Counts a connection of this user in, if it may have one more now.
     fn count_in(&self, peer: Peer) -> std::result::Result<(), Unwelcome> {
         let limit = self.config.quotas.clients_per_uid_max;
-        if !self.connections.enter(peer.uid, limit) {
+        if !self.connections.enter(peer.uid, limit, u32::MAX) {
             return Err(Unwelcome::Quota(Quota::Clients, limit));
         }
         let admitted = self.users.admit(peer.uid, &self.config.quotas, Instant::now());

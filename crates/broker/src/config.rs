@@ -47,6 +47,8 @@ pub struct BrokerConfig {
     /// Nanoseconds that a client needs to reach the broker and come back, for the routing table; `None` takes what `bywash calibrate --full` has
     /// measured, else [`HANDOVER_NS`].
     pub handover_ns: Option<f64>,
+    /// How often a client that says nothing is looked for: a connection whose process has ended stays as long as a child of it has the socket.
+    pub silence: Duration,
     /// How long requests in flight may take to end at shutdown.
     pub drain_bound: Duration,
 }
@@ -70,6 +72,7 @@ impl BrokerConfig {
             module_first: true,
             metrics: None,
             handover_ns: None,
+            silence: Duration::from_secs(600),
             drain_bound: Duration::from_secs(5),
         }
     }

@@ -30,13 +30,12 @@ use std::time::Duration;
 const HELLO_BOUND: Duration = Duration::from_secs(5);
 /// How long a client may leave its socket full of answers.
 const SEND_BOUND: Duration = Duration::from_secs(1);
-/// Waiting for messages; long, because a shutdown ends it at once.
-const IDLE: Duration = Duration::from_secs(3600);
 /// What a message above the rate costs its sender.
 const PENALTY: Duration = Duration::from_millis(1);
 
-/// How often a ring thread that does not end is told again to.
+/// How long after the first time a ring thread that does not end is told again to; twice as long each time, up to [`AGAIN_MAX`].
 const AGAIN: Duration = Duration::from_millis(1);
+const AGAIN_MAX: Duration = Duration::from_millis(128);
 /// What statistics cost of the rate of messages: they go through all clients.
 const STATS_COST: f64 = 100.0;
 
@@ -227,16 +226,29 @@ pub(crate) fn short(name: &str) -> String {
 impl Connection {
     fn talk(&mut self, packet: &mut Packet) -> std::result::Result<(), End> {
         let mut bucket = Bucket::new(self.shared.config.quotas.control_rate_max);
-        while self.client.socket.receive(packet, IDLE).map_err(End::Broken)? {
+        while self.receive(packet).map_err(End::Broken)? {
             let message = packet.message().map_err(|error: Error| End::Misdeed(error.to_string()))?;
             let cost = if matches!(message, ClientMessage::Stats { .. }) { STATS_COST } else { 1.0 };
             let answered = if bucket.take(cost) { self.answer(packet) } else { self.over_rate(packet) };
+            // It may have held a key.
+            packet.wipe();
             answered.map_err(|error| match error {
                 Error::Timeout { .. } => End::Misdeed(format!("it has not read its answers for {} s", SEND_BOUND.as_secs())),
                 other => End::Broken(other),
             })?;
         }
         Ok(())
+    }
+
+    /// The next message, however long it takes: who computes says nothing here, and who records says when that is over. False when the client has ended.
+    fn receive(&self, packet: &mut Packet) -> Result<bool> {
+        loop {
+            match self.client.socket.receive(packet, self.shared.config.silence) {
+                Err(Error::Timeout { .. }) if self.client.peer.is_there() => {}
+                Err(Error::Timeout { .. }) => return Ok(false),
+                received => return received,
+            }
+        }
     }
 
     /// Refused, and slowed down: the next message waits in the sender's own socket.
@@ -337,7 +349,7 @@ impl Connection {
             Ok(Answer::Key(public)) => self.send(&BrokerMessage::Key { request, public }),
             Ok(Answer::Keys(keys)) => match serde_json::to_string(&keys).map(|text| (in_memory(&text), text.len())) {
                 Ok((Ok(file), len)) => {
-                    self.client.socket.send(&BrokerMessage::Keys { request, bytes: len as u64 }, &[file.as_fd()], SEND_BOUND)
+                    self.client.socket.send_to_reader(&BrokerMessage::Keys { request, bytes: len as u64 }, &[file.as_fd()], SEND_BOUND)
                 }
                 Ok((Err(error), _)) => self.refused(request, &error),
                 Err(error) => self.refused(request, &Error::Unavailable { what: error.to_string() }),
@@ -382,7 +394,9 @@ impl Connection {
         };
         let file = text.and_then(|text| Ok((in_memory(&text)?, text.len())));
         match file {
-            Ok((file, len)) => self.client.socket.send(&BrokerMessage::Stats { request, bytes: len as u64 }, &[file.as_fd()], SEND_BOUND),
+            Ok((file, len)) => {
+                self.client.socket.send_to_reader(&BrokerMessage::Stats { request, bytes: len as u64 }, &[file.as_fd()], SEND_BOUND)
+            }
             Err(error) => self.refused(request, &error),
         }
     }
@@ -431,10 +445,12 @@ impl Drop for Connection {
         }
         if let Some(worker) = self.worker.take() {
             // Again and again, for a hostile client can say "asleep" after the interrupt has said "awake".
+            let mut again = AGAIN;
             while !worker.is_finished() {
                 // It may wait for its turn in a queue, for long if somebody else holds the engine.
                 self.shared.config.manager.abandon(client.number);
-                std::thread::sleep(AGAIN);
+                std::thread::sleep(again);
+                again = AGAIN_MAX.min(2 * again);
                 client.ring.iter().for_each(|ring| ring.interrupt());
             }
             // A ring thread that has panicked has nothing more to give.

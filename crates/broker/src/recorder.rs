@@ -150,7 +150,8 @@ impl Recorder {
     /// Entries of a trace ring that were overwritten before they were read.
     pub(crate) fn note_lost(&self, lost: u64) {
         self.with(|running| {
-            running.dropped.fetch_add(lost, Relaxed);
+            // A client may claim any number.
+            let _ = running.dropped.fetch_update(Relaxed, Relaxed, |dropped| Some(dropped.saturating_add(lost)));
         });
     }
 
@@ -215,13 +216,14 @@ mod tests {
 
     #[test]
     fn a_recording_ends_with_what_it_lost_if_it_lost_any() {
-        for lost in [0, 12] {
+        for lost in [0, 12, u64::MAX] {
             let (recorder, text) = (Recorder::default(), Text::default());
             recorder.start(0, Time::ZERO, Box::new(text.clone()), Box::new(|| ())).unwrap();
             let (direction, algorithm) = (Direction::Compute, Algorithm::Sha256);
             let entry = TraceEntry { arrival_ns: 1, start_ns: 1, done_ns: 2, bytes: 9, session: 1, algorithm, direction, calls: 3 };
             recorder.note_claimed(7, &Arc::default(), entry);
-            recorder.note_lost(lost);
+            (0..2).for_each(|_| recorder.note_lost(lost / 2));
+            recorder.note_lost(lost % 2 + u64::from(lost == u64::MAX));
             assert_eq!(recorder.stop(0).unwrap(), RecordingEnd { written: 1, dropped: lost });
             let text = String::from_utf8(text.0.lock().unwrap().clone()).unwrap();
             let lines: Vec<&str> = text.lines().collect();

@@ -7,6 +7,7 @@ use bywash_core::{Algorithm, Data, Direction, Error, Key, Operation, SessionPara
 use bywash_protocol::{BrokerMessage, ClientMessage, Role, StatsFormat, VERSION};
 use std::io::Read;
 use std::os::fd::OwnedFd;
+use std::time::Duration;
 use support::{LONG, Raw, ctr, ctr_operation, serve, until};
 
 fn gcm() -> SessionParams {
@@ -168,6 +169,17 @@ fn metrics_are_served_on_loopback_alone() {
     assert!(get("/else").starts_with("HTTP/1.1 404"));
     handle.shutdown();
     thread.join().unwrap().unwrap();
+}
+
+#[test]
+fn who_says_nothing_for_long_stays_connected() {
+    let served = serve(|config| config.silence = Duration::from_millis(10));
+    let mut client = Raw::connect(&served.path).unwrap();
+    let session = client.open(&ctr()).unwrap();
+    std::thread::sleep(Duration::from_millis(200));
+    let mut text = [0; 64];
+    assert_eq!(client.run(session, Algorithm::Aes256Ctr, &mut ctr_operation(&mut text)), Ok(64));
+    assert!(client.open(&ctr()).is_ok());
 }
 
 #[test]

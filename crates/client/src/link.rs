@@ -99,9 +99,16 @@ impl Link {
     /// The public half of a key in the broker's vault, if this process may use it.
     pub(crate) fn describe(&self, name: &str, public: Option<&[u8]>) -> Result<Vec<u8>> {
         let mut turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
-        match self.ask(&mut turn, |request| Ok(ClientMessage::Describe { request, name, public }))? {
-            BrokerMessage::Key { public, .. } => Ok(public),
-            _ => self.nonsense(),
+        match self.ask(&mut turn, |request| Ok(ClientMessage::Describe { request, name, public })) {
+            Ok(BrokerMessage::Key { public, .. }) => Ok(public),
+            Ok(_) => self.nonsense(),
+            Err(error) => {
+                // What comes late would be taken for the answer to what is asked next.
+                if matches!(error, Error::Timeout { .. }) {
+                    self.life.end();
+                }
+                Err(error)
+            }
         }
     }
 
@@ -222,7 +229,7 @@ impl LinkSession {
         match outcome.verdict {
             // A broker that tells another length than the algorithm's is not to be believed.
             Verdict::Done if outcome.written as usize != written => None,
-            Verdict::Done => ticket.finish(operation).map(|_| Ok(written)),
+            Verdict::Done => ticket.finish(outcome, operation).map(|()| Ok(written)),
             Verdict::KeyRate | Verdict::KeyUse => Some(outcome.into_result(algorithm, self.session)),
             Verdict::Authentication | Verdict::InputRange => {
                 wipe_output(operation);

@@ -275,10 +275,10 @@ impl Ticket {
         self.ring.wait(self.held.as_ref()?.slot, spin, timeout)
     }
 
-    /// Once there is an answer: copies output and tag into the operation that was submitted (or one of its lengths), wipes and frees the range.
-    /// Returns the answer again, or `None` if there is none yet or the lengths are not the submitted ones.
-    pub fn finish(mut self, operation: &mut Operation<'_>) -> Option<Outcome> {
-        let outcome = self.poll()?;
+    /// Once there is an answer, which the caller has looked at: copies output and tag into the operation that was submitted (or one of its lengths), wipes and frees the
+    /// range. `None`, and nothing is copied, if the lengths are not the submitted ones.
+    pub fn finish(mut self, outcome: Outcome, operation: &mut Operation<'_>) -> Option<()> {
+        self.poll()?;
         let base = self.ring.region.geometry.arena();
         let map = &self.ring.region.map;
         if operation.data.output_len() != self.descriptor.output.1 as usize || operation.tag.len() != self.descriptor.tag.1 as usize {
@@ -298,7 +298,7 @@ impl Ticket {
         if let Some(held) = self.held.take() {
             self.ring.release(&held);
         }
-        Some(outcome)
+        Some(())
     }
 }
 

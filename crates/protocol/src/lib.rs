@@ -1,8 +1,8 @@
 //! What client and broker share: the layout of a region, the rings in it, the board page, the messages of the control socket.
 //!
 //! Two processes that do not trust each other meet here. The broker makes all shared memory; the client checks its seals and its
-//! size before it maps it; the broker believes nothing that it reads from it. All `unsafe` is in [`mapping`], but for calls of the kernel in
-//! [`environment`], [`harden`], [`turns`] and `kept`; everything above works through accessors that copy.
+//! size before it maps it; the broker believes nothing that it reads from it. All `unsafe` is in [`mapping`], but for single calls of the
+//! kernel's and a close in `kept`; everything above works through accessors that copy.
 //!
 //! # A connection
 //!
@@ -64,7 +64,7 @@
 //! | control socket, its messages, its path | [`socket`], [`message`], [`params`], [`path`] |
 //! | keys of the vault: what may be done with them, how they are named, their public halves | [`keys`], [`key_file`], [`public_key`], [`oid`] |
 //! | forks, core dumps, swap | [`fork`], [`harden`], [`locked`] |
-//! | a descriptor that a program may have closed | `kept` |
+//! | a descriptor that a program may have closed; whether the other end has read what it was sent | `kept`, `unread` |
 //! | variables, and when not to believe them | [`environment`] |
 
 pub mod arena;
@@ -92,6 +92,7 @@ pub mod region;
 pub mod socket;
 pub mod trace_ring;
 pub mod turns;
+mod unread;
 pub mod usage;
 pub mod wait;
 

@@ -3,6 +3,7 @@
 use crate::kept::Kept;
 use crate::message::{MESSAGE_BYTES_MAX, decode, encode};
 use crate::region::failed;
+use crate::unread::unread;
 use bywash_core::{Error, Result};
 use core::mem::MaybeUninit;
 use rustix::event::{PollFd, PollFlags, poll};
@@ -23,6 +24,8 @@ pub const DESCRIPTORS_MAX: usize = 2;
 
 /// How long connecting may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
+/// How often to look whether the other end has read; the kernel tells nobody.
+const READ_EVERY: Duration = Duration::from_micros(200);
 
 /// Who is at the other end, by the kernel's word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +36,14 @@ pub struct Peer {
     pub uid: u32,
     /// Group.
     pub gid: u32,
+}
+
+impl Peer {
+    /// Whether there is still a process of that number, as far as this one can tell.
+    pub fn is_there(&self) -> bool {
+        let pid = i32::try_from(self.pid).ok().and_then(rustix::process::Pid::from_raw);
+        pid.is_none_or(|pid| rustix::process::test_kill_process(pid) != Err(Errno::SRCH))
+    }
 }
 
 /// One end of a connection. The client's is a descriptor in a program that may close it and open a file of its own under its number: it is used and
@@ -155,6 +166,22 @@ impl ControlSocket {
         }
     }
 
+    /// The same when the other end has read all that it was sent before. What lies unread with descriptors of files in memory is the sender's memory, and stays when the sender
+    /// closes: a peer that asks and does not read is kept to one of them.
+    ///
+    /// # Errors
+    /// As [`send`](Self::send).
+    pub fn send_to_reader(&self, message: &impl Serialize, files: &[BorrowedFd<'_>], timeout: Duration) -> Result<()> {
+        let begin = std::time::Instant::now();
+        while unread(self.0.unchecked()).map_err(|error| failed("look at a socket", error))? > 0 {
+            if begin.elapsed() >= timeout {
+                return Err(late(timeout));
+            }
+            std::thread::sleep(READ_EVERY.min(timeout));
+        }
+        self.send(message, files, timeout)
+    }
+
     /// Receives into `packet`; false when the other end has closed.
     ///
     /// # Errors
@@ -252,6 +279,10 @@ fn new_socket(flags: SocketFlags) -> Result<OwnedFd> {
     rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).map_err(|error| failed("make a socket", error))
 }
 
+fn late(timeout: Duration) -> Error {
+    Error::Timeout { from: "the control socket".into(), waited_ms: timeout.as_millis() as u64 }
+}
+
 fn wait_ready(fd: impl AsFd, what: PollFlags, timeout: Duration) -> Result<()> {
     let deadline = std::time::Instant::now() + timeout.min(Duration::from_secs(1 << 30));
     loop {
@@ -259,7 +290,7 @@ fn wait_ready(fd: impl AsFd, what: PollFlags, timeout: Duration) -> Result<()> {
         let spec = rustix::time::Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) };
         let mut fds = [PollFd::new(&fd, what)];
         match poll(&mut fds, Some(&spec)) {
-            Ok(0) => return Err(Error::Timeout { from: "the control socket".into(), waited_ms: timeout.as_millis() as u64 }),
+            Ok(0) => return Err(late(timeout)),
             Ok(_) => return Ok(()),
             Err(Errno::INTR) => {}
             Err(error) => return Err(failed("wait on a socket", error)),
@@ -306,6 +337,32 @@ mod tests {
         while b.receive(&mut packet, Duration::ZERO).is_ok() {}
         rustix::net::send(&a, &vec![0; MESSAGE_BYTES_MAX + 1], SendFlags::empty()).unwrap();
         assert!(b.receive(&mut packet, SOON).unwrap_err().to_string().contains("longer"));
+    }
+
+    #[test]
+    fn who_does_not_read_has_one_packet_with_a_descriptor() {
+        let (a, b) = ControlSocket::pair().unwrap();
+        let (file, mut packet) = (std::fs::File::open("/dev/null").unwrap(), Packet::new());
+        let answer = BrokerMessage::Stats { request: 1, bytes: 0 };
+        let send = |timeout| a.send_to_reader(&answer, &[file.as_fd()], timeout);
+        send(SOON).unwrap();
+        assert!(matches!(send(Duration::from_millis(5)), Err(Error::Timeout { .. })));
+        std::thread::scope(|scope| {
+            let second = scope.spawn(|| send(SOON));
+            assert!(b.receive(&mut packet, SOON).unwrap() && packet.files.len() == 1);
+            second.join().unwrap().unwrap();
+        });
+        assert!(b.receive(&mut packet, SOON).unwrap());
+        assert!(matches!(b.receive(&mut packet, Duration::ZERO), Err(Error::Timeout { .. })));
+    }
+
+    #[test]
+    fn a_process_that_has_ended_is_not_there() {
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let peer = Peer { pid: child.id(), uid: 0, gid: 0 };
+        assert!(peer.is_there(), "at least a zombie");
+        child.wait().unwrap();
+        assert!(!peer.is_there());
     }
 
     #[test]

@@ -58,6 +58,9 @@ impl TraceCursor {
     }
 }
 
+/// The sequence of a cell that is being written.
+const BUSY: u64 = u64::MAX;
+
 /// What a cell has of a ticket's entry.
 enum Cell {
     Entry(TraceEntry),
@@ -71,7 +74,10 @@ impl Region {
         let ticket = self.map.u64_at(self.geometry.trace_tail()).fetch_add(1, Relaxed);
         let at = self.geometry.trace_cell(ticket);
         let sequence = self.map.u64_at(at);
-        sequence.store(0, Relaxed);
+        // One whole ring apart, two threads have the same cell: both writing there would leave something of each.
+        if sequence.swap(BUSY, Relaxed) == BUSY {
+            return;
+        }
         fence(Release);
         for (index, word) in entry.to_words().into_iter().enumerate() {
             self.map.u64_at(at + 8 + index * 8).store(word, Relaxed);
@@ -101,10 +107,9 @@ impl Region {
         let first = tail.wrapping_sub(readable);
         for ticket in waiting.into_iter().chain((0..readable).map(|index| first.wrapping_add(index))) {
             match self.read_trace(ticket) {
+                _ if tail.wrapping_sub(ticket) > cells => lost += 1,
                 Cell::Entry(entry) => each(entry),
-                Cell::Unfinished if tail.wrapping_sub(ticket) <= cells && cursor.unfinished.len() < UNFINISHED_MAX => {
-                    cursor.unfinished.push(ticket);
-                }
+                Cell::Unfinished if cursor.unfinished.len() < UNFINISHED_MAX => cursor.unfinished.push(ticket),
                 Cell::Unfinished | Cell::Unreadable => lost += 1,
             }
         }
@@ -166,7 +171,7 @@ mod tests {
     /// Takes a ticket and leaves its entry unfinished, as a thread does that loses its processor there.
     fn begun(region: &Region) -> u64 {
         let ticket = region.map.u64_at(region.geometry.trace_tail()).fetch_add(1, Relaxed);
-        region.map.u64_at(region.geometry.trace_cell(ticket)).store(0, Relaxed);
+        region.map.u64_at(region.geometry.trace_cell(ticket)).store(BUSY, Relaxed);
         ticket
     }
 
@@ -196,11 +201,13 @@ mod tests {
         finish(&region, fourth, entry(3));
         assert_eq!(region.drain_trace(&mut cursor, |entry| seen.push(entry.arrival_ns)), 0);
         assert_eq!((seen.last(), cursor.give_up()), (Some(&3), 0));
-        begun(&region);
+        let late = begun(&region);
         assert_eq!(region.drain_trace(&mut cursor, |_| ()), 0);
         (0..64).for_each(|number| region.trace(entry(number)));
         let mut read = 0;
-        assert_eq!((region.drain_trace(&mut cursor, |_| read += 1), read, cursor.give_up()), (1, 64, 0));
+        // Whoever came to its cell meanwhile has left it alone; what it says in the end is too old to be taken for anything.
+        finish(&region, late, entry(5));
+        assert_eq!((region.drain_trace(&mut cursor, |_| read += 1), read, cursor.give_up()), (1, 63, 1));
     }
 
     #[test]

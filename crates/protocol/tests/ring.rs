@@ -50,7 +50,7 @@ fn drive(ring: &Arc<ClientRing>, count: u32, window: usize, spin: Duration) {
         let outcome = ticket.wait(spin, LONG).expect("answered within the bound");
         assert_eq!(outcome, Outcome { verdict: Verdict::Done, written: 4 });
         let mut back = [0; 4];
-        ticket.finish(&mut operation(&mut back)).unwrap();
+        ticket.finish(outcome, &mut operation(&mut back)).unwrap();
         assert_eq!(back, number.to_le_bytes().map(|byte| byte.wrapping_add(1)));
     }
 }
@@ -163,7 +163,8 @@ fn secrets_leave_the_arena_however_a_request_ends() {
         assert!(stands_in(&file, &input));
         drop(given_up);
         (0..3).for_each(|_| answer(verdict));
-        taken_over.finish(&mut operation(&mut input.clone())).unwrap();
+        let outcome = taken_over.poll().unwrap();
+        taken_over.finish(outcome, &mut operation(&mut input.clone())).unwrap();
         drop(dropped);
         // The late answer is swept up by the next request.
         drop(client.begin(1, &operation(&mut [0; 28])).unwrap());

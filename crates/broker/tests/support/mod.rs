@@ -136,8 +136,9 @@ impl Raw {
 
     pub(crate) fn run(&self, session: u32, algorithm: Algorithm, operation: &mut Operation<'_>) -> Result<usize> {
         let ticket = self.begin(session, operation);
-        ticket.wait(SPIN, LONG).expect("an answer within the bound");
-        ticket.finish(operation).unwrap().into_result(algorithm, session)
+        let outcome = ticket.wait(SPIN, LONG).expect("an answer within the bound");
+        ticket.finish(outcome, operation).unwrap();
+        outcome.into_result(algorithm, session)
     }
 }
 
