@@ -133,8 +133,8 @@ fn honest(client: &Raw, session: u32) -> (f64, f64) {
         let begun = Instant::now();
         let mut text = [0; 64];
         let ticket = client.begin(session, &ctr_operation(&mut text));
-        ticket.wait(SPIN, LONG).expect("an answer");
-        ticket.finish(&mut ctr_operation(&mut text));
+        let outcome = ticket.wait(SPIN, LONG).expect("an answer");
+        ticket.finish(outcome, &mut ctr_operation(&mut text));
         begun.elapsed().as_nanos() as f64 / 1e3
     };
     for _ in 0..REQUESTS / 10 {

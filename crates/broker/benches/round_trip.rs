@@ -54,8 +54,8 @@ fn measure(client: &Raw, session: u32, spin: Duration) -> Vec<u64> {
         let begun = Instant::now();
         let mut operation = ctr_operation(&mut []);
         let ticket = client.begin(session, &operation);
-        ticket.wait(spin, LONG).expect("an answer");
-        ticket.finish(&mut operation);
+        let outcome = ticket.wait(spin, LONG).expect("an answer");
+        ticket.finish(outcome, &mut operation);
         begun.elapsed().as_nanos() as u64
     };
     for _ in 0..ROUNDS / 10 {

@@ -25,8 +25,8 @@ impl Place {
         lock.push(".lock");
         let lock = PathBuf::from(lock);
         let file = hold(socket, &lock)?;
-        remove_stale(socket)?;
-        let listener = Listener::bind(socket)?;
+        // Nothing is left of a place that could not be taken; the lock is held until this returns.
+        let listener = remove_stale(socket).and_then(|()| Listener::bind(socket)).inspect_err(|_| _ = std::fs::remove_file(&lock))?;
         let place = Self { socket: socket.to_owned(), lock, _locked: file };
         std::fs::set_permissions(socket, std::fs::Permissions::from_mode(mode))
             .map_err(|error| failed("set the mode of", socket, error))?;

@@ -48,6 +48,7 @@ pub(crate) struct Link {
     socket: ControlSocket,
     packet: Packet,
     requests: u32,
+    path: PathBuf,
     /// The broker's process, by its own word.
     pub(crate) broker: u32,
 }
@@ -56,7 +57,7 @@ impl Link {
     /// Connects. It is no part of any run, and so in no run's account.
     pub(crate) fn connect(path: &Path) -> Result<Self, Failure> {
         let socket = ControlSocket::connect(path).map_err(|error| refused(path, &error))?;
-        let mut link = Self { socket, packet: Packet::new(), requests: 0, broker: 0 };
+        let mut link = Self { socket, packet: Packet::new(), requests: 0, path: path.to_owned(), broker: 0 };
         let hello = ClientMessage::Hello { version: VERSION, role: Role::Observe, comm: "bywash", run: None };
         match link.ask(&hello, &[])? {
             BrokerMessage::Welcome { broker_pid, .. } => Ok(Self { broker: broker_pid, ..link }),
@@ -139,11 +140,34 @@ impl Link {
         files: &[BorrowedFd<'_>],
         patience: Duration,
     ) -> Result<BrokerMessage, Failure> {
-        self.socket.send(message, files, PATIENCE)?;
-        if !self.socket.receive(&mut self.packet, patience)? {
-            return Err(Failure::new(Exit::NoBroker, "the broker has closed the connection; see its log"));
+        // A broker that lets nobody in says why and closes: that is there to be read when nothing can be sent any more.
+        let sent = self.socket.send(message, files, PATIENCE);
+        if matches!(sent, Err(Error::Timeout { .. })) {
+            return Err(self.silent(PATIENCE));
         }
-        Ok(self.packet.message()?)
+        match self.socket.receive(&mut self.packet, patience) {
+            Ok(true) => Ok(self.packet.message()?),
+            Ok(false) => Err(self.ended()),
+            Err(Error::Timeout { .. }) => Err(self.silent(patience)),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Whether the broker has closed the connection, or is gone.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.socket.is_hung_up()
+    }
+
+    /// That it has.
+    pub(crate) fn ended(&self) -> Failure {
+        Failure::new(Exit::NoBroker, format!("the broker at {} has ended, or closed the connection; see its log", self.path.display()))
+    }
+
+    fn silent(&self, patience: Duration) -> Failure {
+        let (path, process) = (self.path.display(), self.socket.peer().map_or(self.broker, |peer| peer.pid));
+        let why =
+            format!("the broker at {path} has not answered for {} s; it is stopped, or stuck: see process {process}", patience.as_secs());
+        Failure::new(Exit::NoBroker, why)
     }
 }
 

@@ -1,13 +1,14 @@
 //! `bywash record`: a trace of requests, of a running broker or of one command.
 
 use crate::broker_link::{Link, socket_path};
-use crate::failure::Failure;
+use crate::failure::{Exit, Failure};
 use crate::run::{self, Plan};
 use crate::terminal::say;
 use bywash_client::Route;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::ffi::OsString;
 use std::fs::File;
+use std::io::{ErrorKind, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -82,10 +83,15 @@ fn attached(args: &Args) -> Result<(), Failure> {
     link.start_recording(draft.file())?;
     draft.keep()?;
     let end = args.duration.map(|duration| Instant::now() + duration);
-    while !stop.load(Ordering::Relaxed) && end.is_none_or(|end| Instant::now() < end) {
+    while !stop.load(Ordering::Relaxed) && end.is_none_or(|end| Instant::now() < end) && !link.has_ended() {
         std::thread::sleep(LOOK);
     }
-    let (written, dropped) = link.stop_recording()?;
+    let output = args.output.display();
+    if link.has_ended() {
+        let until_then = format!("{}; what it recorded until then is in {output}", link.ended());
+        return Err(Failure::new(Exit::NoBroker, until_then));
+    }
+    let (written, dropped) = link.stop_recording().map_err(|failure| Failure::failed(format!("{output}: {failure}")))?;
     if !args.quiet {
         say!("bywash: {}", told(&args.output, written, dropped));
     }
@@ -126,16 +132,27 @@ impl Draft {
         &self.file
     }
 
-    /// The recording has begun: it has its name from now on, and a trace that is there is kept as `FILE.old`, as perf-record(1) does.
+    /// The recording has begun: it has its name from now on, and a trace that is there is kept as `FILE.old`, as perf-record(1) does, if it says
+    /// anything: of a command that could not be started there is one without requests, which is not worth the trace before it.
     pub(crate) fn keep(mut self) -> Result<(), Failure> {
         let Some((draft, path)) = self.moves.take() else { return Ok(()) };
-        if path.metadata().is_ok_and(|found| found.len() > 0) {
+        if says_anything(&path) {
             let mut old = path.clone().into_os_string();
             old.push(".old");
             std::fs::rename(&path, &old).map_err(|error| Failure::file("write", Path::new(&old), &error))?;
         }
         std::fs::rename(&draft, &path).map_err(|error| Failure::file("write", &path, &error))
     }
+}
+
+/// Whether there is more than the first line in a trace.
+fn says_anything(path: &Path) -> bool {
+    let mut begin = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(4096).read_to_end(&mut begin));
+    // What is there and cannot be read is kept.
+    read.is_err_and(|error| error.kind() != ErrorKind::NotFound)
+        || begin.len() == 4096
+        || begin.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()).count() > 1
 }
 
 impl Drop for Draft {
@@ -189,14 +206,17 @@ mod tests {
         let (path, link) = (place.path().join("t.csv"), place.path().join("link"));
         let old = place.path().join("t.csv.old");
         let read = |path: &Path| std::fs::read_to_string(path).unwrap();
-        std::fs::write(&path, "first").unwrap();
+        std::fs::write(&path, "header\nfirst\n").unwrap();
         std::os::unix::fs::symlink("t.csv", &link).unwrap();
         drop(Draft::new(&path).unwrap());
-        assert_eq!((read(&path).as_str(), std::fs::read_dir(place.path()).unwrap().count()), ("first", 2));
+        assert_eq!((read(&path).as_str(), std::fs::read_dir(place.path()).unwrap().count()), ("header\nfirst\n", 2));
         let draft = Draft::new(&link).unwrap();
-        std::io::Write::write_all(&mut draft.file(), b"second").unwrap();
+        std::io::Write::write_all(&mut draft.file(), b"header\n").unwrap();
         draft.keep().unwrap();
-        assert_eq!((read(&old).as_str(), read(&path).as_str(), read(&link).as_str()), ("first", "second", "second"));
+        assert_eq!((read(&old).as_str(), read(&path).as_str(), read(&link).as_str()), ("header\nfirst\n", "header\n", "header\n"));
+        // Of one without a request nothing is kept, least of all in the place of one that has some.
+        Draft::new(&path).unwrap().keep().unwrap();
+        assert_eq!((read(&old).as_str(), read(&path).as_str()), ("header\nfirst\n", ""));
         assert_eq!(
             Draft::new(Path::new("/dev/full")).err().map(|failure| failure.to_string()).unwrap(),
             "/dev/full: a recording needs a regular file"

@@ -31,7 +31,7 @@ pub(crate) struct Args {
     prometheus: bool,
     /// Print the latest requests that the broker has served, at most so many
     #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "20", conflicts_with = "prometheus")]
-    recent: Option<usize>,
+    recent: Option<std::num::NonZeroUsize>,
 }
 
 /// Asks the broker and prints.
@@ -39,7 +39,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let mut link = Link::connect(&socket_path(args.socket.as_deref()))?;
     if let Some(most) = args.recent {
         let requests = recent(&mut link)?;
-        let latest = &requests[..requests.len().min(most)];
+        let latest = &requests[..requests.len().min(most.get())];
         let text = if args.json { in_json(latest)? } else { table(latest) };
         print(text.as_bytes())?;
         return Ok(ExitCode::SUCCESS);

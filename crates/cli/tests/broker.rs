@@ -194,6 +194,65 @@ fn a_running_broker_is_recorded_for_a_time() {
 }
 
 #[test]
+fn a_recording_ends_with_its_broker() {
+    let served = Served::start(&[]);
+    let trace = served.folder.path().join("trace.csv");
+    let mut record = Running::start(served.command(&["record", "--for", "1h", "-o"]).arg(&trace));
+    eventually("it records", || trace.exists());
+    served.broker.signal("KILL");
+    assert_eq!(record.wait().code(), Some(3));
+    let said = log_of(&mut record);
+    assert!(said.contains("broker.sock has ended") && said.contains(trace.to_str().unwrap()), "{said}");
+}
+
+#[test]
+fn a_broker_that_lets_nobody_in_or_does_not_answer_is_told_as_such() {
+    let full = Served::start(&["--clients-per-uid-max", "1"]);
+    let trace = full.folder.path().join("trace.csv");
+    let _one = Running::start(full.command(&["record", "--for", "1h", "-o"]).arg(&trace));
+    eventually("it records", || trace.exists());
+    for command in [&["stats"][..], &["doctor"]] {
+        let said = full.ask(command);
+        assert!(!said.status.success() && format!("{}{}", stdout(&said), stderr(&said)).contains("clients_per_uid_max"), "{said:?}");
+    }
+    let stopped = Served::start(&[]);
+    stopped.broker.signal("STOP");
+    let said = stopped.ask(&["stats"]);
+    stopped.broker.signal("CONT");
+    assert!(said.status.code() == Some(3) && stderr(&said).contains("broker.sock has not answered for 5 s"), "{said:?}");
+    assert_eq!(stopped.ask(&["stats", "--recent", "0"]).status.code(), Some(2));
+}
+
+#[test]
+fn what_cannot_serve_leaves_nothing_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, long) = (folder.path().join("file"), folder.path().join("s".repeat(108)));
+    fs::write(&file, "mine").unwrap();
+    let serve = |socket: &Path, more: &[&str]| bywash().args(["serve", "--socket"]).arg(socket).args(more).output().unwrap();
+    assert!(stderr(&serve(&long, &[])).contains("longer than 107 bytes"));
+    assert!(!serve(&file, &[]).status.success());
+    let unkeyed = serve(&folder.path().join("s"), &["--keys-passphrase", "/nowhere"]);
+    assert!(unkeyed.status.code() == Some(5) && stderr(&unkeyed).contains("--keys"), "{unkeyed:?}");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    let said = bywash().args(["stats", "--socket"]).arg(&file).output().unwrap();
+    assert!(stderr(&said).contains("is no socket, but a file"), "{said:?}");
+}
+
+#[test]
+fn a_report_that_cannot_be_written_is_said_before_the_command_starts() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = bywash()
+        .args(["run", "--report"])
+        .arg(folder.path().join("none/report"))
+        .arg("--")
+        .arg("touch")
+        .arg(folder.path().join("ran"))
+        .output();
+    assert_eq!(run.unwrap().status.code(), Some(125));
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+#[test]
 fn sigterm_under_load_loses_nothing() {
     let served = Served::start(&[]);
     let folder = tempfile::tempdir().unwrap();

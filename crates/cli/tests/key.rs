@@ -53,6 +53,9 @@ fn keys_are_kept_at_a_broker_and_its_folder_is_its_own_meanwhile() {
     broker.signal("TERM");
     broker.wait();
     assert!(stdout(&succeed(&mut key(&["list", "--keys", text(&keys)]))).contains("other"), "and afterwards it is the folder's");
+    let mistyped = key(&["list", "--keys", text(&place.path().join("kesy"))]).output().unwrap();
+    assert!(mistyped.status.code() == Some(5) && stderr(&mistyped).contains("no folder"), "{mistyped:?}");
+    assert!(!place.path().join("kesy").exists());
     let alone = key(&["list"]).output().unwrap();
     assert!(alone.status.code() == Some(3) && stderr(&alone).contains("--keys DIR"), "{}", stderr(&alone));
 }

@@ -15,6 +15,7 @@ use rustix::net::{
 };
 use serde::{Deserialize, Serialize};
 use std::io::{IoSlice, IoSliceMut};
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use std::time::Duration;
 use zeroize::{Zeroize, Zeroizing};
@@ -24,6 +25,8 @@ pub const DESCRIPTORS_MAX: usize = 2;
 
 /// How long connecting may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
+/// A socket's path is at most so long (unix(7)).
+const PATH_BYTES_MAX: usize = 107;
 /// How often to look whether the other end has read; the kernel tells nobody.
 const READ_EVERY: Duration = Duration::from_micros(200);
 
@@ -94,13 +97,16 @@ impl ControlSocket {
     pub fn connect(path: &Path) -> Result<Self> {
         let shown = path.display();
         let fail = |what: String| Error::Unavailable { what };
-        let address = SocketAddrUnix::new(path).map_err(|error| fail(format!("{shown} cannot be a socket's path: {error}")))?;
+        let address = address(path)?;
         let socket = new_socket(SocketFlags::CLOEXEC)?;
         // A broker that accepts nothing more makes `connect` wait; bound that.
         let bound = rustix::net::sockopt::set_socket_timeout(&socket, rustix::net::sockopt::Timeout::Send, Some(CONNECT_TIMEOUT));
         bound.map_err(|error| failed("set a time limit on a socket", error))?;
         match rustix::net::connect(&socket, &address) {
             Ok(()) => Kept::guarded(socket).map(Self).map_err(|error| failed("look at a socket", error)),
+            Err(Errno::CONNREFUSED) if path.metadata().is_ok_and(|found| !found.file_type().is_socket()) => {
+                Err(fail(format!("{shown} is no socket, but a file or a folder; give a broker's")))
+            }
             Err(Errno::NOENT | Errno::CONNREFUSED) => Err(fail(format!("no broker listens on {shown}; start one with `bywash serve`"))),
             Err(Errno::ACCESS) => {
                 Err(fail(format!("no permission on {shown}; ask the broker's owner to add you with `bywash serve --allow-uid`")))
@@ -252,7 +258,7 @@ impl Listener {
     /// [`Error::Unavailable`], naming the path.
     pub fn bind(path: &Path) -> Result<Self> {
         let at = |what: &str, error: Errno| failed(&format!("{what} {}", path.display()), error);
-        let address = SocketAddrUnix::new(path).map_err(|error| at("use as a socket's path", error))?;
+        let address = address(path)?;
         let socket = new_socket(SocketFlags::CLOEXEC | SocketFlags::NONBLOCK)?;
         rustix::net::bind(&socket, &address).map_err(|error| at("bind to", error))?;
         rustix::net::listen(&socket, 128).map_err(|error| at("listen on", error))?;
@@ -273,6 +279,17 @@ impl Listener {
     pub fn shutdown(&self) {
         let _ = rustix::net::shutdown(&self.0, Shutdown::Both);
     }
+}
+
+fn address(path: &Path) -> Result<SocketAddrUnix> {
+    SocketAddrUnix::new(path).map_err(|error| {
+        let why = if error == Errno::NAMETOOLONG {
+            format!("it is longer than {PATH_BYTES_MAX} bytes; choose a shorter one")
+        } else {
+            error.to_string()
+        };
+        Error::Unavailable { what: format!("{} cannot be a socket's path: {why}", path.display()) }
+    })
 }
 
 fn new_socket(flags: SocketFlags) -> Result<OwnedFd> {

@@ -153,31 +153,31 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     match &args.command {
         Command::Import { name, from, passphrase_file, token, policy, place } => {
             let private = source::read(from, passphrase_file.as_deref(), token)?;
-            let public = Place::find(place)?.change(&KeyCommand::Import { name, private: &private, policy: policy.policy() })?;
+            let public = Place::find(place, true)?.change(&KeyCommand::Import { name, private: &private, policy: policy.policy() })?;
             told(name, "imported", &public);
             place.warn_of_shut_out(policy.uids());
         }
         Command::Generate { name, algorithm, policy, place } => {
             let command = KeyCommand::Generate { name, algorithm: *algorithm, policy: policy.policy() };
-            told(name, "made", &Place::find(place)?.change(&command)?);
+            told(name, "made", &Place::find(place, true)?.change(&command)?);
             place.warn_of_shut_out(policy.uids());
         }
-        Command::List { json, place } => print!("{}", show::list(&Place::find(place)?.list()?, *json)?),
-        Command::Public { name, place } => print!("{}", show::public(&Place::find(place)?.public(name)?)?),
+        Command::List { json, place } => print!("{}", show::list(&Place::find(place, false)?.list()?, *json)?),
+        Command::Public { name, place } => print!("{}", show::public(&Place::find(place, false)?.public(name)?)?),
         Command::Uri { name, place } => {
-            let public = Place::find(place)?.public(name)?;
+            let public = Place::find(place, false)?.public(name)?;
             print!("{}", key_file::write(&KeyReference { name: name.clone(), public })?);
         }
         Command::Rotate { name, grace, from, passphrase_file, token, place } => {
             let private = from.as_deref().map(|from| source::read(from, passphrase_file.as_deref(), token)).transpose()?;
             let command = KeyCommand::Rotate { name, private: private.as_deref(), grace_s: grace.as_secs() };
-            told(name, "rotated", &Place::find(place)?.change(&command)?);
+            told(name, "rotated", &Place::find(place, false)?.change(&command)?);
             say!(
                 "bywash: its certificates are for the old key: get one for the new key, and write the key file again (`bywash key uri {name}`)"
             );
         }
         Command::Policy { name, policy, place } => {
-            Place::find(place)?.change(&KeyCommand::Policy { name, policy: policy.policy() })?;
+            Place::find(place, false)?.change(&KeyCommand::Policy { name, policy: policy.policy() })?;
             say!("bywash: key bywash:{name} now follows the new policy");
             place.warn_of_shut_out(policy.uids());
         }
@@ -188,7 +188,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
             ));
         }
         Command::Remove { name, place, .. } => {
-            Place::find(place)?.change(&KeyCommand::Remove { name })?;
+            Place::find(place, false)?.change(&KeyCommand::Remove { name })?;
             say!("bywash: key bywash:{name} is removed");
         }
     }

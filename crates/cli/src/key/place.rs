@@ -39,9 +39,13 @@ pub(crate) fn open_vault(folder: &Path, passphrase: Option<&Path>) -> Result<Vau
 }
 
 impl Place {
-    /// The folder that is named, else the broker.
-    pub(super) fn find(args: &PlaceArgs) -> Result<Self, Failure> {
+    /// The folder that is named, else the broker. A folder that is not there is made for who `makes` a key.
+    pub(super) fn find(args: &PlaceArgs, makes: bool) -> Result<Self, Failure> {
         if let Some(folder) = &args.keys {
+            if !makes && !folder.exists() {
+                let way_out = "check the path; `bywash key generate` and `import` make it";
+                return Err(Failure::config(format!("no folder {}: {way_out}", folder.display())));
+            }
             return open_vault(folder, args.keys_passphrase.as_deref()).map(Self::Folder);
         }
         let link = Link::connect(&socket_path(args.socket.as_deref())).map_err(|failure| match failure.exit {

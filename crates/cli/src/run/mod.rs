@@ -28,6 +28,7 @@ use bywash_policy::mediator::Prefer;
 use host::Host;
 pub(crate) use host::NO_BROKER;
 use std::ffi::OsString;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use summary::Account;
@@ -236,6 +237,14 @@ fn execute_on(plan: &Plan, opened: Option<Opened>) -> Result<ExitCode, Failure> 
     let before = |failure: Failure| failure.exiting(Exit::RunFailed);
     let workspace = Workspace::new().map_err(before)?;
     let mut notes = Vec::new();
+    if let Some(path) = &plan.report {
+        File::options()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(path)
+            .map_err(|error| before(Failure::file("write", path, &error)))?;
+    }
     let module = provider::find(plan.provider.as_deref()).map_err(before)?;
     let host = Host::find(plan, &workspace, &mut notes).map_err(before)?;
     let mut command = prepare(plan, module, &workspace, &host.socket, &mut notes).map_err(before)?;
@@ -255,9 +264,12 @@ fn execute_on(plan: &Plan, opened: Option<Opened>) -> Result<ExitCode, Failure> 
     // What became of the program comes first; a summary that cannot be had is worth a line, not the status.
     let status = status?;
     let reuse = counts.as_deref().and_then(dds::read);
-    match finished {
-        Ok((account, traced)) => tell(plan, status, Ok(&account), reuse.as_ref(), traced.as_deref(), &notes)?,
-        Err(failure) => tell(plan, status, Err(&failure), reuse.as_ref(), None, &notes)?,
+    let told = match finished {
+        Ok((account, traced)) => tell(plan, status, Ok(&account), reuse.as_ref(), traced.as_deref(), &notes),
+        Err(failure) => tell(plan, status, Err(&failure), reuse.as_ref(), None, &notes),
+    };
+    if let Err(failure) = told {
+        say!("bywash: {failure}");
     }
     if let Some(line) =
         reuse.and_then(|reuse| dds::summary(&reuse, plan, dds::Setting::of_environment())).filter(|_| !plan.quiet && !plan.json)

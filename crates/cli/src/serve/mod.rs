@@ -190,6 +190,15 @@ fn bind(settings: &Settings) -> Result<Broker, Failure> {
     config.allowed_gids = settings.allow_gids.clone().unwrap_or_default();
     config.metrics = settings.metrics;
     config.module_first = settings.module_first.unwrap_or(config.module_first);
+    if settings.keys.is_none() {
+        let of_keys = [("keys_passphrase", settings.keys_passphrase.is_some()), ("audit", settings.audit.is_some())];
+        if let Some((name, _)) = of_keys.iter().find(|(_, is_given)| *is_given) {
+            let option = name.replace('_', "-");
+            return Err(Failure::config(format!(
+                "{name} (--{option}) says nothing without keys: name their folder with --keys, or leave it out"
+            )));
+        }
+    }
     config.vault = settings.keys.as_deref().map(|folder| vault(folder, settings)).transpose()?;
     config.audit = settings.audit.clone();
     config.tenants = settings.tenant.iter().map(settings::TenantSettings::rule).collect();
