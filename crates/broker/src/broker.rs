@@ -254,9 +254,12 @@ impl Shared {
     /// Starts a recording for a client, or for this process (0).
     pub(crate) fn start_recording(self: &Arc<Self>, owner: u32, into: Box<dyn Write + Send>) -> Result<()> {
         let weak = Arc::downgrade(self);
-        let drain = move || {
+        let drain = move |each: &mut dyn FnMut()| {
             if let Some(shared) = weak.upgrade() {
-                shared.each_client(|client| client.drain_trace(&shared.telemetry.recorder));
+                shared.each_client(|client| {
+                    client.drain_trace(&shared.telemetry.recorder);
+                    each();
+                });
             }
         };
         self.telemetry.recorder.start(owner, self.config.manager.now(), into, Box::new(drain))?;
@@ -278,7 +281,7 @@ impl Shared {
     }
 
     /// Without holding the list of the clients meanwhile.
-    fn each_client(&self, then: impl Fn(&Client)) {
+    fn each_client(&self, mut then: impl FnMut(&Client)) {
         let clients: Vec<_> = self.clients().values().cloned().collect();
         clients.iter().for_each(|client| then(client));
     }

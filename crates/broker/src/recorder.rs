@@ -52,14 +52,17 @@ impl Running {
     }
 }
 
+/// Empties the clients' trace rings. Calls back after each of them, for what was in one to be written: the queue has room for the fullest, and not for those of all.
+pub(crate) type Drain = Box<dyn Fn(&mut dyn FnMut()) + Send>;
+
 impl Recorder {
     /// Whether a recording runs.
     pub(crate) fn is_active(&self) -> bool {
         self.active.load(Relaxed)
     }
 
-    /// Begins. `owner` is the client that asked, 0 for this process; `drain` empties the clients' trace rings and is called until it is over.
-    pub(crate) fn start(&self, owner: u32, zero: Time, into: Box<dyn Write + Send>, drain: Box<dyn Fn() + Send>) -> Result<()> {
+    /// Begins. `owner` is the client that asked, 0 for this process; `drain` is called until it is over.
+    pub(crate) fn start(&self, owner: u32, zero: Time, into: Box<dyn Write + Send>, drain: Drain) -> Result<()> {
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(other) = &*running {
             let who = if other.owner == 0 { "this broker's owner".to_owned() } else { format!("client {}", other.owner) };
@@ -166,7 +169,7 @@ impl Recorder {
 fn write_all(
     mut into: BufWriter<Box<dyn Write + Send>>,
     lines: &Receiver<Record>,
-    drain: &dyn Fn(),
+    drain: &dyn Fn(&mut dyn FnMut()),
     lost: &AtomicU64,
 ) -> std::io::Result<u64> {
     writeln!(into, "{HEADER}")?;
@@ -189,7 +192,16 @@ fn write_all(
             }
         }
         if drained.elapsed() >= DRAIN_EVERY {
-            drain();
+            let mut written_too = Ok(());
+            drain(&mut || {
+                while written_too.is_ok()
+                    && let Ok(record) = lines.try_recv()
+                {
+                    written_too = writeln!(into, "{record}");
+                    written += 1;
+                }
+            });
+            written_too?;
             drained = std::time::Instant::now();
         }
     }
@@ -218,7 +230,7 @@ mod tests {
     fn a_recording_ends_with_what_it_lost_if_it_lost_any() {
         for lost in [0, 12, u64::MAX] {
             let (recorder, text) = (Recorder::default(), Text::default());
-            recorder.start(0, Time::ZERO, Box::new(text.clone()), Box::new(|| ())).unwrap();
+            recorder.start(0, Time::ZERO, Box::new(text.clone()), Box::new(|_| ())).unwrap();
             let (direction, algorithm) = (Direction::Compute, Algorithm::Sha256);
             let entry = TraceEntry { arrival_ns: 1, start_ns: 1, done_ns: 2, bytes: 9, session: 1, algorithm, direction, calls: 3 };
             recorder.note_claimed(7, &Arc::default(), entry);

@@ -94,6 +94,8 @@ fn decode(hex: &str) -> Vec<u8> {
 /// The lines of the audit log about an event.
 fn lines(audit: &Path, event: &str) -> Vec<serde_json::Value> {
     let text = std::fs::read_to_string(audit).unwrap();
+    // The last may be half there: a write that crosses a page is seen in two parts.
+    let text = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
     let lines = text.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{line}: {error}")));
     lines.filter(|line: &serde_json::Value| line["event"] == event).collect()
 }

@@ -1,6 +1,7 @@
 //! Finds the OpenSSL provider's shared object.
 
 use crate::failure::{Exit, Failure};
+use object::{Object, ObjectSymbol};
 use std::path::{Path, PathBuf};
 
 /// The shared object's file name.
@@ -19,7 +20,11 @@ pub(crate) fn find(named: Option<&Path>) -> Result<PathBuf, Failure> {
         named.map(Path::to_owned).or_else(|| std::env::var_os("BYWASH_PROVIDER").filter(|name| !name.is_empty()).map(PathBuf::from));
     if let Some(path) = named {
         let whole = std::path::absolute(&path).unwrap_or(path);
-        return if whole.is_file() { Ok(whole) } else { Err(missing(&format!("{} is not there", whole.display()))) };
+        return match std::fs::read(&whole) {
+            Err(error) => Err(missing(&format!("{} cannot be read: {error}", whole.display()))),
+            Ok(data) if !is_provider(&data) => Err(missing(&format!("{} is no provider of OpenSSL 3", whole.display()))),
+            Ok(_) => Ok(whole),
+        };
     }
     let executable = std::env::current_exe().and_then(|path| path.canonicalize()).unwrap_or_default();
     let places = near(&executable);
@@ -28,6 +33,12 @@ pub(crate) fn find(named: Option<&Path>) -> Result<PathBuf, Failure> {
         let tried: Vec<_> = places.iter().map(|path| path.display().to_string()).collect();
         missing(&format!("not found; looked for {}", tried.join(", ")))
     })
+}
+
+/// Whether it has what OpenSSL calls in a provider: without it OpenSSL goes on with its own, and says so to nobody.
+fn is_provider(data: &[u8]) -> bool {
+    let is_entry = |symbol: object::read::elf::ElfSymbol64<'_, '_>| symbol.is_definition() && symbol.name() == Ok("OSSL_provider_init");
+    object::read::elf::ElfFile64::<object::Endianness>::parse(data).is_ok_and(|file| file.dynamic_symbols().any(is_entry))
 }
 
 /// Beside the executable and in its `deps` (a build's target folder), in `lib/bywash` and `lib` of the same prefix (an installation).
@@ -69,5 +80,9 @@ mod tests {
     fn a_named_file_that_is_not_there_is_refused_with_the_way_out() {
         let error = find(Some(Path::new("/nowhere/x.so"))).unwrap_err().to_string();
         assert!(error.contains("/nowhere/x.so") && error.contains("--provider"), "{error}");
+        let text = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
+        assert!(find(Some(Path::new(text))).unwrap_err().to_string().contains("is no provider"));
+        let program = std::env::current_exe().unwrap();
+        assert!(find(Some(&program)).unwrap_err().to_string().contains("is no provider"), "an executable, and not one");
     }
 }

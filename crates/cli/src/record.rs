@@ -109,6 +109,9 @@ pub(crate) struct Draft {
 impl Draft {
     /// Makes one, readable by its owner alone: it says which users' programs asked for what, and when.
     pub(crate) fn new(path: &Path) -> Result<Self, Failure> {
+        if path.as_os_str() == "-" {
+            return Err(Failure::new(Exit::Usage, "a recording goes to a file, not to stdout; a file of that name is ./-"));
+        }
         // What a link leads to is meant, not the link.
         let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         if path.metadata().is_ok_and(|found| !found.is_file()) {
@@ -221,6 +224,7 @@ mod tests {
             Draft::new(Path::new("/dev/full")).err().map(|failure| failure.to_string()).unwrap(),
             "/dev/full: a recording needs a regular file"
         );
+        assert!(Draft::new(Path::new("-")).unwrap_err().to_string().contains("not to stdout"));
         assert!(Draft::new(Path::new("/nowhere/t.csv")).unwrap_err().to_string().contains("/nowhere/t.csv"));
     }
 

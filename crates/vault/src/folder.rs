@@ -155,6 +155,11 @@ impl Folder {
         paths.iter().map(|path| read(path)).collect()
     }
 
+    /// Whether a key of this folder is encrypted.
+    pub(crate) fn has_sealed(&self) -> Result<bool> {
+        Ok(self.records()?.iter().any(|record| record.private.iter().any(|private| matches!(private, Private::Sealed(_)))))
+    }
+
     pub(crate) fn write(&self, record: &Record) -> Result<()> {
         let path = self.file(&record.about.name);
         // A slice, not a vector: one that grows leaves copies of the keys behind.

@@ -64,6 +64,11 @@ impl Vault {
     /// [`Error::Config`], naming the file: not this user's, readable by others, damaged, in use by a broker, another passphrase, none.
     pub fn open(path: &Path, passphrase: Option<&[u8]>) -> Result<Self> {
         let folder = Folder::take(path)?;
+        if passphrase.is_some() && !Seal::is_in(path) && folder.has_sealed()? {
+            let reason =
+                "its keys are encrypted and seal.json is not there, without which no passphrase opens them; put it back from a copy".into();
+            return Err(Error::Config { place: path.display().to_string(), reason });
+        }
         let seal = passphrase.map(|passphrase| Seal::of(path, passphrase)).transpose()?;
         if seal.is_none() && Seal::is_in(path) {
             let reason = "its keys are encrypted; give the passphrase with --keys-passphrase FILE".into();

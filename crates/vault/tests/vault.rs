@@ -204,6 +204,11 @@ fn a_sealed_folder_opens_under_its_passphrase_alone_and_shows_no_key() {
     std::fs::write(at.join("web.key"), sealed.replacen("33", "34", 1)).unwrap();
     assert!(text(&Vault::open(&at, Some(b"a long passphrase")).unwrap_err()).contains("without the passphrase"));
     std::fs::write(at.join("web.key"), &sealed).unwrap();
+    let seal = std::fs::read(at.join("seal.json")).unwrap();
+    std::fs::remove_file(at.join("seal.json")).unwrap();
+    assert!(text(&Vault::open(&at, Some(b"a long passphrase")).unwrap_err()).contains("seal.json is not there"));
+    assert!(!at.join("seal.json").exists(), "no other one is made");
+    std::fs::write(at.join("seal.json"), seal).unwrap();
     let vault = Vault::open(&at, Some(b"a long passphrase")).unwrap();
     assert_eq!((vault.list(), &vault.list()[0].policy), (info, &policy));
 }

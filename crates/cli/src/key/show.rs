@@ -31,7 +31,7 @@ fn row(key: &KeyInfo) -> [String; 7] {
     let (users, groups) = (key.policy.uids.iter().map(u32::to_string), key.policy.gids.iter().map(|gid| format!("group {gid}")));
     let users: Vec<String> = ["owner".to_owned()].into_iter().chain(users).chain(groups).collect();
     let rate = key.policy.rate.map_or_else(String::new, |rate| format!(", {rate}/s"));
-    let old = key.old_until.map_or_else(String::new, |until| format!(", old until {}", date(until)));
+    let old = key.old_until.map_or_else(String::new, |until| format!(", old until {}", minute(until)));
     [
         key.name.clone(),
         key.algorithm.to_string(),
@@ -44,8 +44,17 @@ fn row(key: &KeyInfo) -> [String; 7] {
 }
 
 fn date(seconds: u64) -> String {
+    rfc3339(seconds).chars().take(10).collect()
+}
+
+/// What may be minutes from now has its minute, in UTC.
+fn minute(seconds: u64) -> String {
+    rfc3339(seconds).replace('T', " ").chars().take(16).chain(['Z']).collect()
+}
+
+fn rfc3339(seconds: u64) -> String {
     let time: SystemTime = UNIX_EPOCH + Duration::from_secs(seconds);
-    humantime::format_rfc3339_seconds(time).to_string().chars().take(10).collect()
+    humantime::format_rfc3339_seconds(time).to_string()
 }
 
 /// A public key as PEM.

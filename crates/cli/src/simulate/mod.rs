@@ -75,7 +75,7 @@ Examples:
   bywash simulate --trace trace.csv --engine a.toml --cpu here
                                         a recording, with software as fast as this machine
   bywash simulate --trace tls.csv --engine munetoh --side-by-side
-                                        RSA on a card of 32 lanes, and on the processor beside it
+                                        RSA-1024 on a card of 32 lanes, and on the processor
   bywash simulate --sweep rate=100,1000,10000 --sweep slots=1,2,4 --policy tuned,software --csv
   bywash simulate --gpu raspberry-pi-4 --prefer cpu-free
                                         a GPU beside the processor: what the mediator makes of both

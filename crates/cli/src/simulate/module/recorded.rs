@@ -21,12 +21,15 @@ pub(super) fn source(recording: &Recording<'_>, module: &Module, rules: Option<&
     let (lines, place) = texts::trace(path)?;
     let Requests { mut records, missing, .. } = log::recording(lines, &place)?;
     let all = records.len();
+    if all == 0 {
+        return Err(Failure::config(format!("{place}: there is no request in it; `bywash record` makes one of a program's or a broker's")));
+    }
     let others = Foreign::of(&records, |algorithm| !module.computes(algorithm));
     records.retain(|record| module.computes(record.algorithm));
     let (Some(first), Some(last)) = (records.first(), records.last()) else {
         return Err(Failure::config(format!(
-            "{place}: none of its {all} requests is one that '{}' computes: they ask for {others}; `bywash engines` lists what it does",
-            module.name
+            "{place}: none of its {all} requests is one that '{}' computes: they ask for {others}; `bywash engines board:{}` lists what it does",
+            module.name, module.name
         )));
     };
     let span = last.arrival.since_ns(first.arrival) as f64 / 1e9;
