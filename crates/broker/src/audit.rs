@@ -194,6 +194,11 @@ impl Audit {
         *ends.summed.entry(summed).or_default() += counts;
     }
 
+    /// Whether there is something that no line says yet.
+    pub(crate) fn has_unwritten(&self) -> bool {
+        !lock(&self.ends).summed.is_empty()
+    }
+
     fn write_summed(&self) {
         let summed = std::mem::take(&mut lock(&self.ends).summed);
         for (Summed { key, fingerprint, group, peer: [pid, uid, gid], comm, algorithm }, counts) in &summed {

@@ -49,6 +49,7 @@ pub(crate) struct Shared {
     connections: Tally,
     /// Those of them who have yet to show that they may connect.
     strangers: Tally,
+    threads_line: Throttle,
     pub(crate) users: Users,
 }
 
@@ -96,6 +97,7 @@ impl Broker {
             clients: Mutex::default(),
             connections: Tally::default(),
             strangers: Tally::default(),
+            threads_line: Throttle::default(),
             users: Users::default(),
             config,
         });
@@ -154,7 +156,7 @@ impl Broker {
                 }
                 routes.look(shared);
             }
-            let idle = shared.clients().is_empty();
+            let idle = shared.clients().is_empty() && shared.keyring.as_ref().is_none_or(|keyring| !keyring.is_waiting());
             let until_next = if idle { IDLE } else { routes.until_next() };
             match shared.listener.accept(until_next.min(shared.precedence.until_next())) {
                 Ok(socket) => shared.admit(socket),
@@ -201,7 +203,9 @@ impl Shared {
             // The thread counts it out.
             Ok(_) => std::mem::forget(stranger),
             Err(error) => {
-                self.telemetry.deny(peer.pid, peer.uid, &format!("a client's thread cannot be started: {error}"));
+                if let Some(unsaid) = self.threads_line.pass() {
+                    tracing::error!(pid = peer.pid, unsaid, "cannot start a client's thread: {error}");
+                }
                 drop(self.connections.entered(peer.uid));
             }
         }
@@ -270,7 +274,7 @@ impl Shared {
     }
 
     pub(crate) fn stop_recording(&self, owner: u32) -> Result<RecordingEnd> {
-        if !self.telemetry.recorder.is_owner(owner) {
+        if self.telemetry.recorder.owner() != Some(owner) {
             return Err(Error::Unavailable { what: "no recording of yours is running".into() });
         }
         self.board.set_recording(false);
@@ -290,8 +294,15 @@ impl Shared {
     fn drain(&self) -> bool {
         self.board.set_draining(true);
         let drained = self.config.manager.drain(self.config.drain_bound);
+        // While its client is there: it has the whole of it when it sees that the broker ends.
+        if let Some(owner) = self.telemetry.recorder.owner().filter(|&owner| owner != 0) {
+            let _ = self.stop_recording(owner);
+        }
         self.clients().values().for_each(|client| client.socket.shutdown());
         let ended = self.connections.await_none(END_BOUND);
+        if let Some(keyring) = &self.keyring {
+            keyring.end();
+        }
         // A recording for this process ends with the broker.
         let _ = self.stop_recording(0);
         drained && ended

@@ -278,6 +278,16 @@ impl Keyring {
         self.vault.list().into_iter().map(|info| KeyInfo { used: Some(used(&info.name)), ..info }).collect()
     }
 
+    /// Whether there is something to be done soon, though nobody is connected.
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.audit.has_unwritten()
+    }
+
+    /// What is to be done at the end, when the clients have gone.
+    pub(crate) fn end(&self) {
+        self.audit.flush();
+    }
+
     /// What is to be done every now and then: the audit log written, old keys deleted.
     pub(crate) fn tick(&self, shared: &Shared) {
         self.audit.flush();

@@ -96,9 +96,9 @@ impl Recorder {
         }
     }
 
-    /// Whether a recording of this owner runs.
-    pub(crate) fn is_owner(&self, owner: u32) -> bool {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner).as_ref().is_some_and(|running| running.owner == owner)
+    /// Whose recording runs.
+    pub(crate) fn owner(&self) -> Option<u32> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|running| running.owner)
     }
 
     /// A request that the broker served.
@@ -194,11 +194,12 @@ fn write_all(
         if drained.elapsed() >= DRAIN_EVERY {
             let mut written_too = Ok(());
             drain(&mut || {
-                while written_too.is_ok()
-                    && let Ok(record) = lines.try_recv()
-                {
-                    written_too = writeln!(into, "{record}");
-                    written += 1;
+                // As many as the queue has room for: what comes meanwhile waits until the next ring is empty.
+                for record in lines.try_iter().take(QUEUE_MAX) {
+                    if written_too.is_ok() {
+                        written_too = writeln!(into, "{record}");
+                        written += 1;
+                    }
                 }
             });
             written_too?;

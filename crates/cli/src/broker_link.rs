@@ -145,11 +145,13 @@ impl Link {
         if matches!(sent, Err(Error::Timeout { .. })) {
             return Err(self.silent(PATIENCE));
         }
-        match self.socket.receive(&mut self.packet, patience) {
-            Ok(true) => Ok(self.packet.message()?),
-            Ok(false) => Err(self.ended()),
-            Err(Error::Timeout { .. }) => Err(self.silent(patience)),
-            Err(error) => Err(error.into()),
+        let patience = if sent.is_ok() { patience } else { Duration::ZERO };
+        match (self.socket.receive(&mut self.packet, patience), sent) {
+            (Ok(true), _) => Ok(self.packet.message()?),
+            (Ok(false), _) => Err(self.ended()),
+            (Err(_), Err(error)) => Err(error.into()),
+            (Err(Error::Timeout { .. }), Ok(())) => Err(self.silent(patience)),
+            (Err(error), Ok(())) => Err(error.into()),
         }
     }
 

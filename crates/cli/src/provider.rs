@@ -20,7 +20,7 @@ pub(crate) fn find(named: Option<&Path>) -> Result<PathBuf, Failure> {
         named.map(Path::to_owned).or_else(|| std::env::var_os("BYWASH_PROVIDER").filter(|name| !name.is_empty()).map(PathBuf::from));
     if let Some(path) = named {
         let whole = std::path::absolute(&path).unwrap_or(path);
-        return match std::fs::read(&whole) {
+        return match whole.metadata().and_then(|found| if found.is_file() { std::fs::read(&whole) } else { Ok(Vec::new()) }) {
             Err(error) => Err(missing(&format!("{} cannot be read: {error}", whole.display()))),
             Ok(data) if !is_provider(&data) => Err(missing(&format!("{} is no provider of OpenSSL 3", whole.display()))),
             Ok(_) => Ok(whole),

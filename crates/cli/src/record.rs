@@ -5,6 +5,7 @@ use crate::failure::{Exit, Failure};
 use crate::run::{self, Plan};
 use crate::terminal::say;
 use bywash_client::Route;
+use bywash_core::trace::HEADER;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::ffi::OsString;
 use std::fs::File;
@@ -91,7 +92,11 @@ fn attached(args: &Args) -> Result<(), Failure> {
         let until_then = format!("{}; what it recorded until then is in {output}", link.ended());
         return Err(Failure::new(Exit::NoBroker, until_then));
     }
-    let (written, dropped) = link.stop_recording().map_err(|failure| Failure::failed(format!("{output}: {failure}")))?;
+    let (written, dropped) = link.stop_recording().map_err(|failure| {
+        let message = format!("{output}: {failure}");
+        // It is the broker's word that nothing more could be written, and then it is there.
+        if link.has_ended() { failure.saying(message) } else { Failure::failed(message) }
+    })?;
     if !args.quiet {
         say!("bywash: {}", told(&args.output, written, dropped));
     }
@@ -148,14 +153,13 @@ impl Draft {
     }
 }
 
-/// Whether there is more than the first line in a trace.
+/// Whether there is more in a file than the first line of a trace.
 fn says_anything(path: &Path) -> bool {
     let mut begin = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(4096).read_to_end(&mut begin));
+    let read = File::open(path).and_then(|file| file.take(2 * HEADER.len() as u64).read_to_end(&mut begin));
     // What is there and cannot be read is kept.
-    read.is_err_and(|error| error.kind() != ErrorKind::NotFound)
-        || begin.len() == 4096
-        || begin.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()).count() > 1
+    let is_unread = read.is_err_and(|error| error.kind() != ErrorKind::NotFound);
+    is_unread || !matches!(begin.trim_ascii(), text if text.is_empty() || text == HEADER.as_bytes())
 }
 
 impl Drop for Draft {
@@ -209,17 +213,17 @@ mod tests {
         let (path, link) = (place.path().join("t.csv"), place.path().join("link"));
         let old = place.path().join("t.csv.old");
         let read = |path: &Path| std::fs::read_to_string(path).unwrap();
-        std::fs::write(&path, "header\nfirst\n").unwrap();
+        std::fs::write(&path, "first").unwrap();
         std::os::unix::fs::symlink("t.csv", &link).unwrap();
         drop(Draft::new(&path).unwrap());
-        assert_eq!((read(&path).as_str(), std::fs::read_dir(place.path()).unwrap().count()), ("header\nfirst\n", 2));
+        assert_eq!((read(&path).as_str(), std::fs::read_dir(place.path()).unwrap().count()), ("first", 2));
         let draft = Draft::new(&link).unwrap();
-        std::io::Write::write_all(&mut draft.file(), b"header\n").unwrap();
+        std::io::Write::write_all(&mut draft.file(), format!("{HEADER}\n").as_bytes()).unwrap();
         draft.keep().unwrap();
-        assert_eq!((read(&old).as_str(), read(&path).as_str(), read(&link).as_str()), ("header\nfirst\n", "header\n", "header\n"));
+        assert_eq!((read(&old).as_str(), read(&path).trim(), read(&link).trim()), ("first", HEADER, HEADER));
         // Of one without a request nothing is kept, least of all in the place of one that has some.
         Draft::new(&path).unwrap().keep().unwrap();
-        assert_eq!((read(&old).as_str(), read(&path).as_str()), ("header\nfirst\n", ""));
+        assert_eq!((read(&old).as_str(), read(&path).as_str()), ("first", ""));
         assert_eq!(
             Draft::new(Path::new("/dev/full")).err().map(|failure| failure.to_string()).unwrap(),
             "/dev/full: a recording needs a regular file"

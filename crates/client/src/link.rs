@@ -84,36 +84,33 @@ impl Link {
             return Ok(done);
         }
         let open = |request| Ok(ClientMessage::Open { request, params: WireParams::new(params)? });
-        let answer = self.ask(&mut turn, open).and_then(|answer| match answer {
-            BrokerMessage::Opened { session, .. } => Ok(session),
-            _ => self.nonsense(),
-        });
-        // A socket that fails is looked at: the program may have closed it.
-        if matches!(answer, Err(Error::Timeout { .. })) || answer.is_err() && !self.life.check() {
-            self.life.end();
-        }
-        let session = answer?;
+        let session = match self.ask(&mut turn, open)? {
+            BrokerMessage::Opened { session, .. } => session,
+            _ => return self.nonsense(),
+        };
         Ok(opened(LinkSession { link: self.clone(), session, lost: false.into() }))
     }
 
     /// The public half of a key in the broker's vault, if this process may use it.
     pub(crate) fn describe(&self, name: &str, public: Option<&[u8]>) -> Result<Vec<u8>> {
         let mut turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
-        match self.ask(&mut turn, |request| Ok(ClientMessage::Describe { request, name, public })) {
-            Ok(BrokerMessage::Key { public, .. }) => Ok(public),
-            Ok(_) => self.nonsense(),
-            Err(error) => {
-                // What comes late would be taken for the answer to what is asked next.
-                if matches!(error, Error::Timeout { .. }) {
-                    self.life.end();
-                }
-                Err(error)
-            }
+        match self.ask(&mut turn, |request| Ok(ClientMessage::Describe { request, name, public }))? {
+            BrokerMessage::Key { public, .. } => Ok(public),
+            _ => self.nonsense(),
         }
     }
 
     /// Asks and is answered; a refusal is an error.
     fn ask<'m>(&self, turn: &mut Turn, message: impl FnOnce(u32) -> Result<ClientMessage<'m>>) -> Result<BrokerMessage> {
+        let answer = self.exchange(turn, message);
+        // A late answer would meet the next question. A socket that fails is looked at: the program may have closed it.
+        if matches!(answer, Err(Error::Timeout { .. })) || answer.is_err() && !self.life.check() {
+            self.life.end();
+        }
+        answer
+    }
+
+    fn exchange<'m>(&self, turn: &mut Turn, message: impl FnOnce(u32) -> Result<ClientMessage<'m>>) -> Result<BrokerMessage> {
         let gone = || Error::Unavailable { what: "the broker is gone".into() };
         let socket = self.life.socket().ok_or_else(gone)?;
         turn.request = turn.request.wrapping_add(1);

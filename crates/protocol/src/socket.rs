@@ -27,8 +27,8 @@ pub const DESCRIPTORS_MAX: usize = 2;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 /// A socket's path is at most so long (unix(7)).
 const PATH_BYTES_MAX: usize = 107;
-/// How often to look whether the other end has read; the kernel tells nobody.
-const READ_EVERY: Duration = Duration::from_micros(200);
+/// How long after the first time to look again whether the other end has read, since the kernel tells nobody; twice as long each time, up to the second.
+const LOOK_AGAIN: [Duration; 2] = [Duration::from_micros(200), Duration::from_millis(50)];
 
 /// Who is at the other end, by the kernel's word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -179,11 +179,13 @@ impl ControlSocket {
     /// As [`send`](Self::send).
     pub fn send_to_reader(&self, message: &impl Serialize, files: &[BorrowedFd<'_>], timeout: Duration) -> Result<()> {
         let begin = std::time::Instant::now();
+        let [mut again, longest] = LOOK_AGAIN;
         while unread(self.0.unchecked()).map_err(|error| failed("look at a socket", error))? > 0 {
             if begin.elapsed() >= timeout {
                 return Err(late(timeout));
             }
-            std::thread::sleep(READ_EVERY.min(timeout));
+            std::thread::sleep(again.min(timeout));
+            again = longest.min(2 * again);
         }
         self.send(message, files, timeout)
     }

@@ -75,7 +75,7 @@ impl Region {
         let at = self.geometry.trace_cell(ticket);
         let sequence = self.map.u64_at(at);
         // One whole ring apart, two threads have the same cell: both writing there would leave something of each.
-        if sequence.swap(BUSY, Relaxed) == BUSY {
+        if sequence.swap(BUSY, Acquire) == BUSY {
             return;
         }
         fence(Release);

@@ -302,7 +302,8 @@ impl Vault {
                 swept.push(name.clone());
                 held.is_stale = true;
             }
-            if held.is_stale {
+            // What one file failed for is mostly the disk: the others would wait for it as long, and so would who looks for a key.
+            if held.is_stale && stored.is_ok() {
                 match self.save(name, held) {
                     Ok(()) => held.is_stale = false,
                     Err(error) => stored = Err(error),

@@ -1,6 +1,6 @@
 //! The broker's socket: is a broker there, may we connect?
 
-use super::{Finding, Level};
+use super::Finding;
 use crate::broker_link::Link;
 use crate::run::NO_BROKER;
 use std::io::ErrorKind;
@@ -11,12 +11,12 @@ pub(super) fn look(named: Option<&Path>) -> Vec<Finding> {
     if path.as_os_str() == NO_BROKER {
         return vec![Finding::note("broker", "BYWASH_SOCKET is `none`: nobody looks for one", "unset BYWASH_SOCKET")];
     }
-    let finding = judge(&path, crate::broker_link::probe(&path));
+    let Err(failure) = Link::connect(&path) else { return vec![judge(&path, Ok(()))] };
     // What accepts a connection may still turn one away, or be stopped.
-    let refused = (finding.level == Level::Ok).then(|| Link::connect(&path).err()).flatten();
-    vec![refused.map_or(finding, |failure| {
-        Finding::broken("broker", failure.message, format!("see its log; bywash stats --socket {}", path.display()))
-    })]
+    vec![match crate::broker_link::probe(&path) {
+        Ok(()) => Finding::broken("broker", failure.message, format!("see its log; bywash stats --socket {}", path.display())),
+        refused => judge(&path, refused),
+    }]
 }
 
 fn judge(path: &Path, answer: std::io::Result<()>) -> Finding {

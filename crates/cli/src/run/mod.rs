@@ -28,7 +28,6 @@ use bywash_policy::mediator::Prefer;
 use host::Host;
 pub(crate) use host::NO_BROKER;
 use std::ffi::OsString;
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use summary::Account;
@@ -238,12 +237,7 @@ fn execute_on(plan: &Plan, opened: Option<Opened>) -> Result<ExitCode, Failure> 
     let workspace = Workspace::new().map_err(before)?;
     let mut notes = Vec::new();
     if let Some(path) = &plan.report {
-        File::options()
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(path)
-            .map_err(|error| before(Failure::file("write", path, &error)))?;
+        is_writable(path).map_err(|error| before(Failure::file("write", path, &error)))?;
     }
     let module = provider::find(plan.provider.as_deref()).map_err(before)?;
     let host = Host::find(plan, &workspace, &mut notes).map_err(before)?;
@@ -277,6 +271,19 @@ fn execute_on(plan: &Plan, opened: Option<Opened>) -> Result<ExitCode, Failure> 
         say!("bywash: {line}");
     }
     Ok(ExitCode::from(status))
+}
+
+/// Whether a file could be written, as far as that can be told without making or opening it: it may be a pipe.
+fn is_writable(path: &Path) -> std::io::Result<()> {
+    let asked = match path.metadata() {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+        }
+        Err(error) => return Err(error),
+        Ok(found) if found.is_dir() => return Err(rustix::io::Errno::ISDIR.into()),
+        Ok(_) => path,
+    };
+    Ok(rustix::fs::access(asked, rustix::fs::Access::WRITE_OK)?)
 }
 
 fn prepare(plan: &Plan, module: PathBuf, workspace: &Workspace, socket: &Path, notes: &mut Vec<String>) -> Result<Command, Failure> {

@@ -28,8 +28,8 @@ pub(super) fn source(recording: &Recording<'_>, module: &Module, rules: Option<&
     records.retain(|record| module.computes(record.algorithm));
     let (Some(first), Some(last)) = (records.first(), records.last()) else {
         return Err(Failure::config(format!(
-            "{place}: none of its {all} requests is one that '{}' computes: they ask for {others}; `bywash engines board:{}` lists what it does",
-            module.name, module.name
+            "{place}: none of its {all} requests is one that '{}' computes: they ask for {others}; its sheet says what it does",
+            module.name
         )));
     };
     let span = last.arrival.since_ns(first.arrival) as f64 / 1e9;
