@@ -28,7 +28,7 @@ impl Key {
     /// Call it only where [`crate::is_supported`] says yes.
     pub fn new(seed: &[u8; 32]) -> Key {
         assert!(crate::is_supported(), "this processor has no AVX-512 IFMA: ask is_supported");
-        stack::wiped::<{ stack::SMALL }, _>(|| {
+        stack::wiped_apart::<{ stack::SMALL }, _>(|| {
             let mut key = Box::new(Expanded { scalar: [0; 32], prefix: [0; 32], public: [0; 32] });
             let hash = hash(&[seed]);
             key.scalar.copy_from_slice(&hash[..32]);
@@ -70,7 +70,7 @@ pub struct SignTask<'a> {
 /// Call it only where [`crate::is_supported`] says yes.
 pub fn sign(tasks: &mut [SignTask<'_>]) {
     assert_batch(tasks.len());
-    stack::wiped::<{ stack::SMALL }, _>(|| {
+    stack::wiped_apart::<{ stack::SMALL }, _>(|| {
         let mut nonces: [Option<Scalar>; LANES] = [const { None }; LANES];
         for (nonce, task) in nonces.iter_mut().zip(tasks.iter()) {
             *nonce = Some(Scalar::reduce(&hash(&[&task.key.0.prefix, task.message])));

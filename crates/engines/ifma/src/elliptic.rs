@@ -69,7 +69,7 @@ macro_rules! doors {
         pub fn $name(tasks: &mut [$task<'_>]) {
             $crate::assert_batch(tasks.len());
             #[allow(unsafe_code)] // SAFETY: `assert_batch` has asked the processor.
-            $crate::stack::wiped::<{ $stack }, _>(|| unsafe {
+            $crate::stack::wiped_apart::<{ $stack }, _>(|| unsafe {
                 $crate::elliptic::$name::<$curve, D, N, { 2 * N }>(tasks)
             })
         })*

@@ -1,10 +1,11 @@
-//! What kernels leave on the stack is wiped, and RSA has stacks of its own.
+//! What kernels leave on the stack is wiped, and they have stacks of their own.
 //!
 //! Values that move leave copies behind that no name reaches, and compilers spill registers where they like. So every safe function of this
 //! crate that touches a secret runs in frames of its own, and the stack they lay on is overwritten after it.
 //!
-//! RSA needs some hundred KiB. On the stacks of whichever threads come to compute they would stay, in a server of 64 threads 64 times, and a server that forks copies what
-//! they map each time. So batches of RSA take turns on a few stacks, which stay in the processor's caches, too.
+//! RSA needs some hundred KiB, curves and the making of their tables some ten. A caller may not have them: OpenSSL's asynchronous jobs have 32 KiB in all, from its allocator and with no page behind them
+//! that would fault. And on the stacks of whichever threads come to compute they would stay, in a server of 64 threads 64 times, and a server that forks copies what
+//! they map each time. So they take turns on a few stacks, which stay in the processor's caches, too.
 
 use crate::montgomery::POWERS;
 use crate::vector::V;
@@ -29,7 +30,7 @@ pub(crate) const fn rsa(bits: usize) -> usize {
     320 + (2 * POWERS + 68) * digits_of_prime
 }
 
-/// Bytes of a stack for RSA; only what is touched takes memory. Builds that optimise little need more than others.
+/// Bytes of such a stack; only what is touched takes memory. Builds that optimise little need more than others.
 const STACK_BYTES: usize = 1 << 20;
 /// Stacks that are kept. More than that are there while more batches run at once.
 const KEPT: usize = 8;
@@ -80,18 +81,26 @@ fn pool() -> &'static Pool {
     POOL.with(|pool| *pool)
 }
 
-/// As [`wiped`], on one of the stacks of RSA.
+/// As [`wiped`], [`elsewhere`].
 pub(crate) fn wiped_apart<const REGISTERS: usize, T>(work: impl FnOnce() -> T) -> T {
-    let Some(mut stack) = pool().take() else { return wiped::<REGISTERS, T>(work) };
+    elsewhere(|| wiped::<REGISTERS, T>(work))
+}
+
+/// Does the work on one of the stacks that are kept.
+///
+/// # Panics
+/// Without memory for a stack, as for anything else: the caller's own may be too small.
+pub(crate) fn elsewhere<T>(work: impl FnOnce() -> T) -> T {
+    let mut stack = pool().take().expect("memory for a stack");
     // A panic is a mistake of the caller's, and costs the stack.
-    let result = on_stack(&mut *stack, || wiped::<REGISTERS, T>(work));
+    let result = on_stack(&mut *stack, work);
     pool().give(stack);
     result
 }
 
 /// Does the work, then overwrites the `REGISTERS` times 64 bytes of stack below the caller, on which it was done.
 #[inline(never)]
-pub(crate) fn wiped<const REGISTERS: usize, T>(work: impl FnOnce() -> T) -> T {
+fn wiped<const REGISTERS: usize, T>(work: impl FnOnce() -> T) -> T {
     let result = apart(work);
     wipe::<REGISTERS>();
     result
@@ -117,28 +126,10 @@ pub(crate) mod tests {
 
     /// What unused stack is painted with.
     const PAINT: u64 = 0xA5A5_5A5A_C33C_3CC3;
-    /// Bytes looked at, more than any kernel uses.
-    const DEPTH: usize = 256 << 10;
     /// Bytes just below the caller where frames of the test itself, of `wiped` and of `wipe` lie.
     const OWN: usize = 2 << 10;
 
-    #[inline(never)]
-    #[allow(unsafe_code)]
-    fn paint() {
-        let mut stack = [0u64; DEPTH / 8];
-        // SAFETY: each is a valid place for a write.
-        stack.iter_mut().for_each(|word| unsafe { core::ptr::write_volatile(word, PAINT) });
-        core::hint::black_box(&mut stack);
-    }
-
-    /// Words below the caller that are neither paint nor zero, and how far down the last was that is not paint.
-    #[inline(never)]
-    fn leftovers(registers: usize) -> (usize, usize) {
-        let here = 0u64;
-        leftovers_below((&raw const here).expose_provenance(), DEPTH - 1024, registers)
-    }
-
-    /// The same below an address, in so many bytes of stack that no frame is on.
+    /// Words below an address, in so many bytes of stack that no frame is on, that are neither paint nor zero; and how far down the last was that is not paint.
     #[allow(unsafe_code)]
     fn leftovers_below(top: usize, depth: usize, registers: usize) -> (usize, usize) {
         let (mut left, mut deepest) = (0, 0);
@@ -155,19 +146,10 @@ pub(crate) mod tests {
         (left, deepest)
     }
 
-    /// Asserts that the work leaves nothing on the stack, and that as much as `registers` says was overwritten.
-    #[track_caller]
-    pub(crate) fn nothing_left(registers: usize, mut work: impl FnMut()) {
-        work(); // what is made once for all, as tables are
-        paint();
-        work();
-        check(leftovers(registers), registers);
-    }
-
-    /// The same of work that is done on a stack of [`wiped_apart`].
+    /// Asserts that work on a stack of [`wiped_apart`] leaves nothing there, and that as much as `registers` says was overwritten.
     #[track_caller]
     #[allow(unsafe_code)]
-    pub(crate) fn nothing_left_apart(registers: usize, mut work: impl FnMut()) {
+    pub(crate) fn nothing_left(registers: usize, mut work: impl FnMut()) {
         work(); // what is made once for all, and the stack
         let stack = pool().take().unwrap();
         let (base, depth) = (stack.base().get(), STACK_BYTES / 8 * 7);
@@ -203,6 +185,40 @@ pub(crate) mod tests {
         let panicked = std::panic::catch_unwind(|| wiped_apart::<16, ()>(|| panic!("on purpose")));
         assert!(panicked.is_err());
         assert_eq!(wiped_apart::<16, _>(|| 7), 7);
+    }
+
+    /// What OpenSSL's asynchronous jobs have, less what libssl and the provider have taken of it; who comes to its end faults.
+    const SMALL_BYTES: usize = 20 << 10;
+
+    #[test]
+    fn a_small_stack_is_enough() {
+        skip_without_ifma!();
+        on_a_small_stack(|| {
+            let (mut public, mut signature, mut shared) = ([0; 64], [0; 64], [0; 32]);
+            p256::public_value(&mut [p256::PublicValueTask { private: &[7; 32], public: &mut public }]);
+            p256::sign(&mut [p256::SignTask {
+                private: &[7; 32],
+                nonce: &[8; 32],
+                digest: &[1; 32],
+                signature: &mut signature,
+                done: false,
+            }]);
+            p256::agree(&mut [p256::AgreeTask { private: &[7; 32], peer: &public, shared: &mut shared, done: false }]);
+            let (mut public, mut signature, mut shared) = ([0; 96], [0; 96], [0; 48]);
+            p384::public_value(&mut [p384::PublicValueTask { private: &[7; 48], public: &mut public }]);
+            p384::sign(&mut [p384::SignTask {
+                private: &[7; 48],
+                nonce: &[8; 48],
+                digest: &[1; 48],
+                signature: &mut signature,
+                done: false,
+            }]);
+            p384::agree(&mut [p384::AgreeTask { private: &[7; 48], peer: &public, shared: &mut shared, done: false }]);
+        });
+    }
+
+    pub(crate) fn on_a_small_stack(work: impl FnOnce()) {
+        on_stack(DefaultStack::new(SMALL_BYTES).unwrap(), work);
     }
 
     pub(crate) fn on_a_big_stack(work: impl FnOnce() + Send + 'static) {

@@ -28,7 +28,7 @@ const TOP_BIT: usize = 254;
 /// Call it only where [`crate::is_supported`] says yes; it panics elsewhere.
 pub fn agree(tasks: &mut [AgreeTask<'_>]) {
     assert_batch(tasks.len());
-    stack::wiped::<{ stack::SMALL }, _>(|| {
+    stack::wiped_apart::<{ stack::SMALL }, _>(|| {
         let scalars = Zeroizing::new(per_lane(tasks, |task| clamped(task.private)));
         let peers = per_lane(tasks, |task| task.peer.as_slice());
         // SAFETY: `assert_batch` has asked the processor.
@@ -55,7 +55,7 @@ pub struct PublicValueTask<'a> {
 /// Call it only where [`crate::is_supported`] says yes; it panics elsewhere.
 pub fn public_value(tasks: &mut [PublicValueTask<'_>]) {
     assert_batch(tasks.len());
-    stack::wiped::<{ stack::SMALL }, _>(|| {
+    stack::wiped_apart::<{ stack::SMALL }, _>(|| {
         let scalars = Zeroizing::new(per_lane(tasks, |task| clamped(task.private)));
         // SAFETY: `assert_batch` has asked the processor.
         #[allow(unsafe_code)]

@@ -60,7 +60,7 @@ impl PrivateKey {
     /// not too unequal, that exponents and coefficient are in range and the coefficient is right. Whether the exponents belong together is
     /// not checked: where they do not, every result is found out and withheld.
     pub fn new(parts: &PrivateParts<'_>) -> Result<Self, Refused> {
-        stack::wiped::<{ stack::RSA_KEY }, _>(|| {
+        stack::wiped_apart::<{ stack::RSA_KEY }, _>(|| {
             Ok(Self(match bits(parts.modulus) {
                 1024 => PrivateSize::Bits1024(Private::new(parts)?),
                 2048 => PrivateSize::Bits2048(Private::new(parts)?),
@@ -167,13 +167,15 @@ impl PublicKey {
     /// From modulus and exponent, big-endian. The modulus has one of the lengths of [`Self::bits`] and is odd; the exponent is odd, above
     /// 1 and below the modulus.
     pub fn new(modulus: &[u8], exponent: &[u8]) -> Result<Self, Refused> {
-        Ok(Self(match bits(modulus) {
-            1024 => PublicSize::Bits1024(Box::new(Public::new(modulus, exponent)?)),
-            2048 => PublicSize::Bits2048(Box::new(Public::new(modulus, exponent)?)),
-            3072 => PublicSize::Bits3072(Box::new(Public::new(modulus, exponent)?)),
-            4096 => PublicSize::Bits4096(Box::new(Public::new(modulus, exponent)?)),
-            _ => return Err(LENGTH),
-        }))
+        stack::elsewhere(|| {
+            Ok(Self(match bits(modulus) {
+                1024 => PublicSize::Bits1024(Box::new(Public::new(modulus, exponent)?)),
+                2048 => PublicSize::Bits2048(Box::new(Public::new(modulus, exponent)?)),
+                3072 => PublicSize::Bits3072(Box::new(Public::new(modulus, exponent)?)),
+                4096 => PublicSize::Bits4096(Box::new(Public::new(modulus, exponent)?)),
+                _ => return Err(LENGTH),
+            }))
+        })
     }
 
     /// Length of the modulus in bits: 1024, 2048, 3072 or 4096.

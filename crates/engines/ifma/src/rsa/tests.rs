@@ -350,6 +350,26 @@ fn a_short_input_is_the_callers_mistake() {
 }
 
 #[test]
+fn a_small_stack_is_enough() {
+    skip_without_ifma!();
+    for bits in SIZES {
+        let key = &keys(bits)[0];
+        let [p, q] = &key.primes;
+        let parts = numbers(&key.exponent, p, q).map(|x| x.to_bytes_be());
+        let [modulus, public_exponent, prime1, prime2, exponent1, exponent2, coefficient] = &parts;
+        let parts = PrivateParts { modulus, public_exponent, prime1, prime2, exponent1, exponent2, coefficient };
+        let (input, random, mut output) = (bytes(bits, &BigUint::from(7u8)), vec![0x3C; bits / 8], vec![0; bits / 8]);
+        stack::tests::on_a_small_stack(|| {
+            let (key, public) = (Box::new(PrivateKey::new(&parts).ok()), Box::new(PublicKey::new(modulus, public_exponent).ok()));
+            let (key, public, blinding) = (key.as_ref().as_ref().unwrap(), public.as_ref().as_ref().unwrap(), &mut Box::default());
+            blind(&mut [BlindTask { key, random: &random, blinding }]);
+            private(&mut [PrivateTask { key, blinding, input: &input, output: &mut output, verified: false }]);
+            assert_eq!(public.bits(), bits);
+        });
+    }
+}
+
+#[test]
 fn nothing_is_left_on_the_stack() {
     skip_without_ifma!();
     stack::tests::on_a_big_stack(|| {
@@ -363,8 +383,8 @@ fn nothing_is_left_on_the_stack() {
             let input = bytes(bits, &BigUint::from(7u8));
             let mut output = vec![0; bits / 8];
             let (key, blinding, random) = (&key.private, &mut Blinding::default(), &vec![0x3C; bits / 8]);
-            stack::tests::nothing_left_apart(stack::rsa(bits), || blind(&mut [BlindTask { key, random, blinding }]));
-            stack::tests::nothing_left_apart(stack::rsa(bits), || {
+            stack::tests::nothing_left(stack::rsa(bits), || blind(&mut [BlindTask { key, random, blinding }]));
+            stack::tests::nothing_left(stack::rsa(bits), || {
                 private(&mut [PrivateTask { key, blinding, input: &input, output: &mut output, verified: false }]);
             });
         }
