@@ -6,20 +6,70 @@
 
 use crate::real::Ssl;
 use core::ptr;
-use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering::*};
+use core::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering::*};
 
 /// Handshakes that can be suspended at the same time in one process; past that they run in place.
 const CAPACITY: usize = 4096;
 
 struct Place {
     ssl: AtomicPtr<core::ffi::c_void>,
-    owner: AtomicUsize,
-    /// Another thread wants it freed.
-    freed: AtomicBool,
+    /// A [`State`].
+    state: AtomicU64,
 }
 
-static PLACES: [Place; CAPACITY] =
-    [const { Place { ssl: AtomicPtr::new(ptr::null_mut()), owner: AtomicUsize::new(0), freed: AtomicBool::new(false) } }; CAPACITY];
+static PLACES: [Place; CAPACITY] = [const { Place { ssl: AtomicPtr::new(ptr::null_mut()), state: AtomicU64::new(0) } }; CAPACITY];
+
+/// Whose an entry is, whether another thread wants it freed, and how many times the place was taken before: all in one word, or a wish that comes late would
+/// be for the next one there. The lowest bit is the wish, then 44 bits of the owner, and 19 of the count.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct State(u64);
+
+impl State {
+    const WISH: u64 = 1;
+    const OWNER_BITS: u32 = 44;
+
+    /// Names are addresses of what is aligned to eight bytes, or [`NOBODY`].
+    fn owned(self, owner: usize) -> Self {
+        let owner = if owner == NOBODY { 1 } else { owner as u64 >> 3 };
+        Self(self.count() << (Self::OWNER_BITS + 1) | (owner & ((1 << Self::OWNER_BITS) - 1)) << 1)
+    }
+
+    fn count(self) -> u64 {
+        self.0 >> (Self::OWNER_BITS + 1)
+    }
+
+    /// Of the next one in the place.
+    fn next(self) -> Self {
+        Self(self.count().wrapping_add(1) << (Self::OWNER_BITS + 1))
+    }
+
+    fn owner(self) -> usize {
+        match self.0 >> 1 & ((1 << Self::OWNER_BITS) - 1) {
+            1 => NOBODY,
+            owner => (owner << 3) as usize,
+        }
+    }
+
+    fn has_wish(self) -> bool {
+        self.0 & Self::WISH != 0
+    }
+}
+
+impl Place {
+    fn state(&self) -> State {
+        State(self.state.load(Acquire))
+    }
+
+    /// Makes it another's, or nobody's; whether it was to be freed, which nobody remembers from now on.
+    fn pass_to(&self, owner: usize) -> bool {
+        let before = State(self.state.swap(self.state().owned(owner).0, AcqRel));
+        if before.has_wish() {
+            FREED.fetch_sub(1, AcqRel);
+        }
+        before.has_wish()
+    }
+}
+
 /// How many are listed whose addresses fall together here: tells in one load of most others that they are not.
 static MARKS: [AtomicUsize; 1 << MARK_BITS] = [const { AtomicUsize::new(0) }; 1 << MARK_BITS];
 const MARK_BITS: u32 = 9;
@@ -51,7 +101,7 @@ pub(crate) fn list(ssl: Ssl, owner: usize) -> Option<Listing> {
 fn claim(place: &Place, ssl: Ssl, owner: usize) -> bool {
     let claimed = place.ssl.compare_exchange(ptr::null_mut(), ssl, AcqRel, Relaxed).is_ok();
     if claimed {
-        place.owner.store(owner, Release);
+        place.state.store(place.state().next().owned(owner).0, Release);
     }
     claimed
 }
@@ -59,8 +109,7 @@ fn claim(place: &Place, ssl: Ssl, owner: usize) -> bool {
 /// Takes an `SSL` off the list; whether another thread has asked for it to be freed meanwhile.
 pub(crate) fn release(listing: Listing) -> bool {
     let place = &PLACES[listing.0];
-    let freed = forget_wish(place);
-    place.owner.store(0, Release);
+    let freed = place.pass_to(0);
     let ssl = place.ssl.swap(ptr::null_mut(), AcqRel);
     if !ssl.is_null() {
         mark(ssl).fetch_sub(1, AcqRel);
@@ -68,33 +117,20 @@ pub(crate) fn release(listing: Listing) -> bool {
     freed
 }
 
-fn forget_wish(place: &Place) -> bool {
-    let freed = place.freed.swap(false, AcqRel);
-    if freed {
-        FREED.fetch_sub(1, AcqRel);
-    }
-    freed
-}
-
 /// The thread ends and leaves its handshake behind.
 pub(crate) fn abandon(listing: &Listing) {
-    leave(&PLACES[listing.0]);
-}
-
-fn leave(place: &Place) {
-    place.owner.store(NOBODY, Release);
-    forget_wish(place);
+    PLACES[listing.0].pass_to(NOBODY);
 }
 
 /// The process is the child of a fork, with this thread alone: nobody has what others had.
 pub(crate) fn abandon_others(owner: usize) {
-    let others = |place: &&Place| !place.ssl.load(Acquire).is_null() && place.owner.load(Acquire) != owner;
-    PLACES[..HIGHEST.load(Acquire)].iter().filter(others).for_each(leave);
+    let others = |place: &&Place| !place.ssl.load(Acquire).is_null() && place.state().owner() != owner;
+    PLACES[..HIGHEST.load(Acquire)].iter().filter(others).for_each(|place| _ = place.pass_to(NOBODY));
 }
 
 /// Takes a handshake off the list that a thread has left behind, before its `SSL` is freed or cleared and its address is another's.
 pub(crate) fn release_left(ssl: Ssl) {
-    if let Some(index) = find(ssl).filter(|&index| PLACES[index].owner.load(Acquire) == NOBODY) {
+    if let Some(index) = find(ssl).filter(|&index| PLACES[index].state().owner() == NOBODY) {
         release(Listing(index));
     }
 }
@@ -120,21 +156,33 @@ fn find(ssl: Ssl) -> Option<usize> {
 
 /// Who has suspended this one.
 pub(crate) fn owner(ssl: Ssl) -> Option<usize> {
-    find(ssl).map(|index| PLACES[index].owner.load(Acquire))
+    find(ssl).map(|index| PLACES[index].state().owner())
 }
 
 /// Asks the owner to free it; false if it has none (any more), and the caller may.
 pub(crate) fn leave_to_owner(ssl: Ssl) -> bool {
-    let Some(place) = find(ssl).map(|index| &PLACES[index]).filter(|place| place.owner.load(Acquire) > NOBODY) else { return false };
-    if !place.freed.swap(true, AcqRel) {
-        FREED.fetch_add(1, AcqRel);
+    loop {
+        let Some(place) = find(ssl).map(|index| &PLACES[index]) else { return false };
+        let state = place.state();
+        if state.owner() <= NOBODY {
+            return false;
+        }
+        // Of this one, for it is there still; what the place holds when another is there has another count.
+        if place.ssl.load(Acquire) == ssl {
+            if state.has_wish() {
+                return true;
+            }
+            if place.state.compare_exchange(state.0, state.0 | State::WISH, AcqRel, Relaxed).is_ok() {
+                FREED.fetch_add(1, AcqRel);
+                return true;
+            }
+        }
     }
-    true
 }
 
 /// The next of this owner's that another thread wants freed.
 pub(crate) fn next_to_free(owner: usize) -> Option<Ssl> {
-    let mine = |place: &&Place| place.owner.load(Acquire) == owner && place.freed.load(Acquire);
+    let mine = |place: &&Place| place.state().owner() == owner && place.state().has_wish();
     PLACES[..HIGHEST.load(Acquire)].iter().find(mine).map(|place| place.ssl.load(Acquire))
 }
 
@@ -150,15 +198,15 @@ mod tests {
     fn a_listed_handshake_is_its_owners() {
         let _alone = ALONE.lock();
         let (ssl, other) = (ptr::without_provenance_mut(0x1000), ptr::without_provenance_mut(0x2000));
-        let listing = list(ssl, 77).unwrap();
-        assert_eq!((owner(ssl), owner(other)), (Some(77), None));
+        let listing = list(ssl, 0x7700).unwrap();
+        assert_eq!((owner(ssl), owner(other)), (Some(0x7700), None));
         assert!(!leave_to_owner(other), "nobody's: the caller frees it");
-        assert_eq!(next_to_free(77), None);
+        assert_eq!(next_to_free(0x7700), None);
         assert!(leave_to_owner(ssl) && leave_to_owner(ssl));
-        assert_eq!((next_to_free(77), next_to_free(78)), (Some(ssl), None));
+        assert_eq!((next_to_free(0x7700), next_to_free(0x7800)), (Some(ssl), None));
         assert!(release(listing), "whoever releases it learns that it is to be freed");
-        assert_eq!((owner(ssl), next_to_free(77)), (None, None));
-        let left = list(ssl, 77).unwrap();
+        assert_eq!((owner(ssl), next_to_free(0x7700)), (None, None));
+        let left = list(ssl, 0x7700).unwrap();
         abandon(&left);
         assert_eq!(owner(ssl), Some(NOBODY));
         assert!(!leave_to_owner(ssl));
@@ -167,14 +215,41 @@ mod tests {
     }
 
     #[test]
+    fn a_wish_that_comes_late_is_not_for_the_next_in_the_place() {
+        let _alone = ALONE.lock();
+        let (first, next): (Ssl, Ssl) = (ptr::without_provenance_mut(0x5000), ptr::without_provenance_mut(0x6000));
+        let is_over = std::sync::atomic::AtomicBool::new(false);
+        let first_address = first.addr();
+        std::thread::scope(|scope| {
+            let wishes = scope.spawn(|| {
+                let mut wishes = 0;
+                while !is_over.load(Relaxed) {
+                    wishes += u64::from(leave_to_owner(ptr::without_provenance_mut(first_address)));
+                }
+                wishes
+            });
+            let mut freed = 0_u64;
+            for _ in 0..200_000 {
+                freed += u64::from(release(list(first, 0x9900).unwrap()));
+                let listing = list(next, 0x9900).unwrap();
+                assert_eq!(next_to_free(0x9900), None);
+                assert!(!release(listing));
+            }
+            is_over.store(true, Relaxed);
+            assert!(wishes.join().unwrap() >= freed);
+        });
+        assert_eq!(FREED.load(Acquire), 0);
+    }
+
+    #[test]
     fn what_other_threads_had_is_nobodys_after_a_fork() {
         let _alone = ALONE.lock();
         let (mine, others) = (ptr::without_provenance_mut(0x3000), ptr::without_provenance_mut(0x4000));
-        let (kept, lost) = (list(mine, 87).unwrap(), list(others, 88).unwrap());
+        let (kept, lost) = (list(mine, 0x8700).unwrap(), list(others, 0x8800).unwrap());
         assert!(leave_to_owner(others));
-        abandon_others(87);
-        assert_eq!((owner(mine), owner(others)), (Some(87), Some(NOBODY)));
-        assert_eq!(next_to_free(88), None, "a thread of the same name would look for it for ever");
+        abandon_others(0x8700);
+        assert_eq!((owner(mine), owner(others)), (Some(0x8700), Some(NOBODY)));
+        assert_eq!(next_to_free(0x8800), None, "a thread of the same name would look for it for ever");
         release(kept);
         release(lost);
     }

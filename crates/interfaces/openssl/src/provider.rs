@@ -332,8 +332,8 @@ unsafe extern "C" fn get_capabilities(provctx: *mut c_void, capability: *const c
     guard(0, || {
         // SAFETY: libcrypto hands us our own context.
         let able = unsafe { Provider::from_ptr(provctx) }.is_some_and(|provider| provider.is_able());
-        // SAFETY: libcrypto's arguments, handed on.
-        if able { unsafe { pkey::offer_groups(capability, callback, arg) } } else { 0 }
+        // Without any it is no failure, for which libssl would make no context. SAFETY: libcrypto's arguments, handed on.
+        if able { unsafe { pkey::offer_groups(capability, callback, arg) } } else { 1 }
     })
 }
 
