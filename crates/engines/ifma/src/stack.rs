@@ -131,7 +131,7 @@ pub(crate) mod tests {
 
     /// Words below an address, in so many bytes of stack that no frame is on, that are neither paint nor zero; and how far down the last was that is not paint.
     #[allow(unsafe_code)]
-    fn leftovers_below(top: usize, depth: usize, registers: usize) -> (usize, usize) {
+    fn leftovers(top: usize, depth: usize, registers: usize) -> (usize, usize) {
         let (mut left, mut deepest) = (0, 0);
         // Frames of what `wipe` calls in builds that inline little lie below what it wipes.
         let wipes_own = 64 * registers..64 * registers + 1024;
@@ -159,7 +159,7 @@ pub(crate) mod tests {
         }
         pool().give(stack);
         work();
-        check(leftovers_below(base, depth, registers), registers);
+        check(leftovers(base, depth, registers), registers);
     }
 
     #[track_caller]
@@ -194,26 +194,18 @@ pub(crate) mod tests {
     fn a_small_stack_is_enough() {
         skip_without_ifma!();
         on_a_small_stack(|| {
-            let (mut public, mut signature, mut shared) = ([0; 64], [0; 64], [0; 32]);
-            p256::public_value(&mut [p256::PublicValueTask { private: &[7; 32], public: &mut public }]);
-            p256::sign(&mut [p256::SignTask {
-                private: &[7; 32],
-                nonce: &[8; 32],
-                digest: &[1; 32],
-                signature: &mut signature,
-                done: false,
-            }]);
-            p256::agree(&mut [p256::AgreeTask { private: &[7; 32], peer: &public, shared: &mut shared, done: false }]);
-            let (mut public, mut signature, mut shared) = ([0; 96], [0; 96], [0; 48]);
-            p384::public_value(&mut [p384::PublicValueTask { private: &[7; 48], public: &mut public }]);
-            p384::sign(&mut [p384::SignTask {
-                private: &[7; 48],
-                nonce: &[8; 48],
-                digest: &[1; 48],
-                signature: &mut signature,
-                done: false,
-            }]);
-            p384::agree(&mut [p384::AgreeTask { private: &[7; 48], peer: &public, shared: &mut shared, done: false }]);
+            macro_rules! curve {
+                ($curve:ident, $scalar:literal) => {
+                    let private = &[7; $scalar];
+                    let (mut public, mut signature, mut shared) = ([0; 2 * $scalar], [0; 2 * $scalar], [0; $scalar]);
+                    $curve::public_value(&mut [$curve::PublicValueTask { private, public: &mut public }]);
+                    let signature = &mut signature;
+                    $curve::sign(&mut [$curve::SignTask { private, nonce: &[8; $scalar], digest: &[1; $scalar], signature, done: false }]);
+                    $curve::agree(&mut [$curve::AgreeTask { private, peer: &public, shared: &mut shared, done: false }]);
+                };
+            }
+            curve!(p256, 32);
+            curve!(p384, 48);
         });
     }
 
@@ -221,41 +213,33 @@ pub(crate) mod tests {
         on_stack(DefaultStack::new(SMALL_BYTES).unwrap(), work);
     }
 
-    pub(crate) fn on_a_big_stack(work: impl FnOnce() + Send + 'static) {
-        std::thread::Builder::new().stack_size(16 << 20).spawn(work).unwrap().join().unwrap();
-    }
-
     #[test]
     fn elliptic_curves_leave_nothing_on_the_stack() {
         skip_without_ifma!();
-        on_a_big_stack(|| {
-            let bytes: [u8; 48] = Random::new(1).bytes(48).try_into().unwrap();
-            let private: &[u8; 32] = bytes.first_chunk().unwrap();
-            macro_rules! curve {
-                ($curve:ident, $scalar:literal, $base:expr, $point:expr) => {
-                    let private: &[u8; $scalar] = bytes.first_chunk().unwrap();
-                    let (mut public, mut signature, mut shared) = ([0; 2 * $scalar], [0; 2 * $scalar], [0; $scalar]);
-                    nothing_left($base, || {
-                        let signature = &mut signature;
-                        $curve::sign(&mut [$curve::SignTask { private, nonce: private, digest: &[1; 32], signature, done: false }]);
-                    });
-                    nothing_left($base, || $curve::public_value(&mut [$curve::PublicValueTask { private, public: &mut public }]));
-                    nothing_left($point, || {
-                        $curve::agree(&mut [$curve::AgreeTask { private, peer: &public, shared: &mut shared, done: false }]);
-                    });
-                };
-            }
-            curve!(p256, 32, SMALL, p256::POINT);
-            curve!(p384, 48, p384::BASE, p384::POINT);
-            let mut shared = [0; 32];
-            nothing_left(SMALL, || x25519::public_value(&mut [x25519::PublicValueTask { private, public: &mut shared }]));
-            nothing_left(SMALL, || {
-                x25519::agree(&mut [x25519::AgreeTask { private, peer: &[9; 32], shared: &mut shared, nonzero: false }])
-            });
-            nothing_left(SMALL, || drop(ed25519::Key::new(private)));
-            let key = ed25519::Key::new(private);
-            let mut signature = [0; 64];
-            nothing_left(SMALL, || ed25519::sign(&mut [ed25519::SignTask { key: &key, message: b"message", signature: &mut signature }]));
-        });
+        let bytes: [u8; 48] = Random::new(1).bytes(48).try_into().unwrap();
+        let private: &[u8; 32] = bytes.first_chunk().unwrap();
+        macro_rules! curve {
+            ($curve:ident, $scalar:literal, $base:expr, $point:expr) => {
+                let private: &[u8; $scalar] = bytes.first_chunk().unwrap();
+                let (mut public, mut signature, mut shared) = ([0; 2 * $scalar], [0; 2 * $scalar], [0; $scalar]);
+                nothing_left($base, || {
+                    let signature = &mut signature;
+                    $curve::sign(&mut [$curve::SignTask { private, nonce: private, digest: &[1; 32], signature, done: false }]);
+                });
+                nothing_left($base, || $curve::public_value(&mut [$curve::PublicValueTask { private, public: &mut public }]));
+                nothing_left($point, || {
+                    $curve::agree(&mut [$curve::AgreeTask { private, peer: &public, shared: &mut shared, done: false }]);
+                });
+            };
+        }
+        curve!(p256, 32, SMALL, p256::POINT);
+        curve!(p384, 48, p384::BASE, p384::POINT);
+        let mut shared = [0; 32];
+        nothing_left(SMALL, || x25519::public_value(&mut [x25519::PublicValueTask { private, public: &mut shared }]));
+        nothing_left(SMALL, || x25519::agree(&mut [x25519::AgreeTask { private, peer: &[9; 32], shared: &mut shared, nonzero: false }]));
+        nothing_left(SMALL, || drop(ed25519::Key::new(private)));
+        let key = ed25519::Key::new(private);
+        let mut signature = [0; 64];
+        nothing_left(SMALL, || ed25519::sign(&mut [ed25519::SignTask { key: &key, message: b"message", signature: &mut signature }]));
     }
 }

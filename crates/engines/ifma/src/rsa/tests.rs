@@ -27,8 +27,21 @@ fn numbers(exponent: &BigUint, p: &BigUint, q: &BigUint) -> [BigUint; 7] {
 }
 
 fn open(numbers: &[BigUint; 7]) -> Result<PrivateKey, Refused> {
-    let [modulus, public_exponent, prime1, prime2, exponent1, exponent2, coefficient] = &numbers.each_ref().map(|x| x.to_bytes_be());
-    PrivateKey::new(&PrivateParts { modulus, public_exponent, prime1, prime2, exponent1, exponent2, coefficient })
+    PrivateKey::new(&parts(&numbers.each_ref().map(|x| x.to_bytes_be())))
+}
+
+/// The same numbers, big-endian.
+fn parts(numbers: &[Vec<u8>; 7]) -> PrivateParts<'_> {
+    let [modulus, public_exponent, prime1, prime2, exponent1, exponent2, coefficient] = numbers;
+    PrivateParts { modulus, public_exponent, prime1, prime2, exponent1, exponent2, coefficient }
+}
+
+impl Made {
+    /// The numbers of the private key, big-endian.
+    fn numbers(&self) -> [Vec<u8>; 7] {
+        let [p, q] = &self.primes;
+        numbers(&self.exponent, p, q).map(|x| x.to_bytes_be())
+    }
 }
 
 /// The keys of one size.
@@ -353,14 +366,12 @@ fn a_short_input_is_the_callers_mistake() {
 fn a_small_stack_is_enough() {
     skip_without_ifma!();
     for bits in SIZES {
-        let key = &keys(bits)[0];
-        let [p, q] = &key.primes;
-        let parts = numbers(&key.exponent, p, q).map(|x| x.to_bytes_be());
-        let [modulus, public_exponent, prime1, prime2, exponent1, exponent2, coefficient] = &parts;
-        let parts = PrivateParts { modulus, public_exponent, prime1, prime2, exponent1, exponent2, coefficient };
+        let numbers = keys(bits)[0].numbers();
+        let parts = parts(&numbers);
         let (input, random, mut output) = (bytes(bits, &BigUint::from(7u8)), vec![0x3C; bits / 8], vec![0; bits / 8]);
         stack::tests::on_a_small_stack(|| {
-            let (key, public) = (Box::new(PrivateKey::new(&parts).ok()), Box::new(PublicKey::new(modulus, public_exponent).ok()));
+            let (key, public) =
+                (Box::new(PrivateKey::new(&parts).ok()), Box::new(PublicKey::new(parts.modulus, parts.public_exponent).ok()));
             let (key, public, blinding) = (key.as_ref().as_ref().unwrap(), public.as_ref().as_ref().unwrap(), &mut Box::default());
             blind(&mut [BlindTask { key, random: &random, blinding }]);
             private(&mut [PrivateTask { key, blinding, input: &input, output: &mut output, verified: false }]);
@@ -372,21 +383,17 @@ fn a_small_stack_is_enough() {
 #[test]
 fn nothing_is_left_on_the_stack() {
     skip_without_ifma!();
-    stack::tests::on_a_big_stack(|| {
-        for bits in SIZES {
-            let key = &keys(bits)[0];
-            let [p, q] = &key.primes;
-            let parts = numbers(&key.exponent, p, q).map(|x| x.to_bytes_be());
-            let [modulus, public_exponent, prime1, prime2, exponent1, exponent2, coefficient] = &parts;
-            let parts = PrivateParts { modulus, public_exponent, prime1, prime2, exponent1, exponent2, coefficient };
-            stack::tests::nothing_left(stack::RSA_KEY, || drop(PrivateKey::new(&parts)));
-            let input = bytes(bits, &BigUint::from(7u8));
-            let mut output = vec![0; bits / 8];
-            let (key, blinding, random) = (&key.private, &mut Blinding::default(), &vec![0x3C; bits / 8]);
-            stack::tests::nothing_left(stack::rsa(bits), || blind(&mut [BlindTask { key, random, blinding }]));
-            stack::tests::nothing_left(stack::rsa(bits), || {
-                private(&mut [PrivateTask { key, blinding, input: &input, output: &mut output, verified: false }]);
-            });
-        }
-    });
+    for bits in SIZES {
+        let key = &keys(bits)[0];
+        let numbers = key.numbers();
+        let parts = parts(&numbers);
+        stack::tests::nothing_left(stack::RSA_KEY, || drop(PrivateKey::new(&parts)));
+        let input = bytes(bits, &BigUint::from(7u8));
+        let mut output = vec![0; bits / 8];
+        let (key, blinding, random) = (&key.private, &mut Blinding::default(), &vec![0x3C; bits / 8]);
+        stack::tests::nothing_left(stack::rsa(bits), || blind(&mut [BlindTask { key, random, blinding }]));
+        stack::tests::nothing_left(stack::rsa(bits), || {
+            private(&mut [PrivateTask { key, blinding, input: &input, output: &mut output, verified: false }]);
+        });
+    }
 }
