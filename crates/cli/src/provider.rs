@@ -1,7 +1,10 @@
 //! Finds the OpenSSL provider's shared object.
 
 use crate::failure::{Exit, Failure};
-use object::{Object, ObjectSymbol};
+use object::read::ReadCache;
+use object::read::elf::ElfFile64;
+use object::{Endianness, Object, ObjectSymbol};
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 /// The shared object's file name.
@@ -20,10 +23,10 @@ pub(crate) fn find(named: Option<&Path>) -> Result<PathBuf, Failure> {
         named.map(Path::to_owned).or_else(|| std::env::var_os("BYWASH_PROVIDER").filter(|name| !name.is_empty()).map(PathBuf::from));
     if let Some(path) = named {
         let whole = std::path::absolute(&path).unwrap_or(path);
-        return match whole.metadata().and_then(|found| if found.is_file() { std::fs::read(&whole) } else { Ok(Vec::new()) }) {
+        return match whole.metadata().and_then(|found| Ok(found.is_file() && is_provider(File::open(&whole)?))) {
             Err(error) => Err(missing(&format!("{} cannot be read: {error}", whole.display()))),
-            Ok(data) if !is_provider(&data) => Err(missing(&format!("{} is no provider of OpenSSL 3", whole.display()))),
-            Ok(_) => Ok(whole),
+            Ok(false) => Err(missing(&format!("{} is no provider of OpenSSL 3", whole.display()))),
+            Ok(true) => Ok(whole),
         };
     }
     let executable = std::env::current_exe().and_then(|path| path.canonicalize()).unwrap_or_default();
@@ -35,10 +38,11 @@ pub(crate) fn find(named: Option<&Path>) -> Result<PathBuf, Failure> {
     })
 }
 
-/// Whether it has what OpenSSL calls in a provider: without it OpenSSL goes on with its own, and says so to nobody.
-fn is_provider(data: &[u8]) -> bool {
-    let is_entry = |symbol: object::read::elf::ElfSymbol64<'_, '_>| symbol.is_definition() && symbol.name() == Ok("OSSL_provider_init");
-    object::read::elf::ElfFile64::<object::Endianness>::parse(data).is_ok_and(|file| file.dynamic_symbols().any(is_entry))
+/// Whether it has what OpenSSL calls in a provider: without it OpenSSL goes on with its own, and says so to nobody. Of its many megabytes only what tells that is read.
+fn is_provider(file: File) -> bool {
+    let cache = ReadCache::new(file);
+    ElfFile64::<Endianness, _>::parse(&cache)
+        .is_ok_and(|file| file.dynamic_symbols().any(|symbol| symbol.is_definition() && symbol.name() == Ok("OSSL_provider_init")))
 }
 
 /// Beside the executable and in its `deps` (a build's target folder), in `lib/bywash` and `lib` of the same prefix (an installation).
