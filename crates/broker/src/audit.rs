@@ -175,9 +175,6 @@ impl Audit {
 
     /// Writes what a session counted last, with what others did if there are too many of them.
     pub(crate) fn end(&self, line: Line<'_>, counts: Counts) {
-        if counts == Counts::default() {
-            return;
-        }
         let mut ends = lock(&self.ends);
         if ends.alone.take(1.0) {
             drop(ends);

@@ -183,7 +183,7 @@ impl Shared {
     fn admit(self: &Arc<Self>, socket: ControlSocket) {
         let Ok(peer) = socket.peer() else { return };
         let known = connection::is_known(self, &socket, peer.uid);
-        if !known && !self.strangers.enter(peer.uid, STRANGERS_MAX, ALL_STRANGERS_MAX) {
+        if !known && !self.strangers.enter(peer.uid, STRANGERS_MAX, Some(ALL_STRANGERS_MAX)) {
             return self.telemetry.deny(peer.pid, peer.uid, "too many connections of a user without permission who have not said Hello");
         }
         let stranger = (!known).then(|| self.strangers.entered(peer.uid));
@@ -214,7 +214,7 @@ impl Shared {
     /// Counts a connection of this user in, if it may have one more now.
     fn count_in(&self, peer: Peer) -> std::result::Result<(), Unwelcome> {
         let limit = self.config.quotas.clients_per_uid_max;
-        if !self.connections.enter(peer.uid, limit, u32::MAX) {
+        if !self.connections.enter(peer.uid, limit, None) {
             return Err(Unwelcome::Quota(Quota::Clients, limit));
         }
         let admitted = self.users.admit(peer.uid, &self.config.quotas, Instant::now());

@@ -117,22 +117,23 @@ impl KeySession {
 
     /// Writes what was counted to the audit log, and counts anew.
     pub(crate) fn tell(&self) {
-        let counts = self.counted();
-        if counts != Counts::default() {
+        if let Some(counts) = self.counted() {
             self.audit.write(&Line { counts: Some(counts), ..self.line("use") });
         }
     }
 
-    /// What was counted since the last time.
-    fn counted(&self) -> Counts {
+    /// What was counted since the last time, if anything.
+    fn counted(&self) -> Option<Counts> {
         let [done, failed, over_rate, not_allowed] = self.counts.each_ref().map(|count| count.swap(0, Relaxed));
-        Counts { done, failed, over_rate, not_allowed }
+        Some(Counts { done, failed, over_rate, not_allowed }).filter(|counts| *counts != Counts::default())
     }
 }
 
 impl Drop for KeySession {
     fn drop(&mut self) {
-        self.audit.end(self.line("use"), self.counted());
+        if let Some(counts) = self.counted() {
+            self.audit.end(self.line("use"), counts);
+        }
     }
 }
 

@@ -73,7 +73,7 @@ impl Recorder {
         let thread = std::thread::Builder::new().name("bywash-record".into()).stack_size(crate::client::STACK_BYTES);
         let dropped = Arc::<AtomicU64>::default();
         let lost = dropped.clone();
-        let body = move || drop(ended.send(write_all(BufWriter::new(into), &lines, &*drain, &lost)));
+        let body = move || drop(ended.send(write_all(BufWriter::new(into), &lines, &drain, &lost)));
         thread.spawn(body).map_err(|error| Error::Unavailable { what: format!("cannot start the recorder's thread: {error}") })?;
         *running = Some(Running { owner, sender, end, dropped, zero, zero_ns: bywash_protocol::monotonic_ns() });
         self.active.store(true, Relaxed);
@@ -169,7 +169,7 @@ impl Recorder {
 fn write_all(
     mut into: BufWriter<Box<dyn Write + Send>>,
     lines: &Receiver<Record>,
-    drain: &dyn Fn(&mut dyn FnMut()),
+    drain: &Drain,
     lost: &AtomicU64,
 ) -> std::io::Result<u64> {
     writeln!(into, "{HEADER}")?;

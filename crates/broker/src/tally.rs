@@ -23,9 +23,9 @@ impl Tally {
     }
 
     /// Counts one more of this user, unless there are as many as may be, of this one or of all.
-    pub(crate) fn enter(&self, uid: u32, limit: u32, limit_of_all: u32) -> bool {
+    pub(crate) fn enter(&self, uid: u32, limit: u32, limit_of_all: Option<u32>) -> bool {
         let mut users = self.lock();
-        let free = users.get(&uid).is_none_or(|&count| count < limit) && users.values().sum::<u32>() < limit_of_all;
+        let free = users.get(&uid).is_none_or(|&count| count < limit) && limit_of_all.is_none_or(|all| users.values().sum::<u32>() < all);
         if free {
             *users.entry(uid).or_default() += 1;
         }
@@ -64,11 +64,11 @@ mod tests {
     #[test]
     fn each_user_has_a_limit_of_their_own() {
         let tally = Tally::default();
-        assert!(tally.enter(1, 1, 2) && !tally.enter(1, 1, 2) && tally.enter(2, 1, 2));
+        assert!(tally.enter(1, 1, Some(2)) && !tally.enter(1, 1, Some(2)) && tally.enter(2, 1, Some(2)));
         drop(tally.entered(1));
-        assert!(tally.enter(1, 1, 2));
+        assert!(tally.enter(1, 1, Some(2)));
         assert!(!tally.await_none(Duration::ZERO));
-        assert!(!tally.enter(3, 1, 2), "as many as all may be");
+        assert!(!tally.enter(3, 1, Some(2)), "as many as all may be");
         drop((tally.entered(1), tally.entered(2)));
         assert!(tally.await_none(Duration::ZERO));
     }

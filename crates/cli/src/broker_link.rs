@@ -146,12 +146,13 @@ impl Link {
             return Err(self.silent(PATIENCE));
         }
         let patience = if sent.is_ok() { patience } else { Duration::ZERO };
-        match (self.socket.receive(&mut self.packet, patience), sent) {
-            (Ok(true), _) => Ok(self.packet.message()?),
-            (Ok(false), _) => Err(self.ended()),
-            (Err(_), Err(error)) => Err(error.into()),
-            (Err(Error::Timeout { .. }), Ok(())) => Err(self.silent(patience)),
-            (Err(error), Ok(())) => Err(error.into()),
+        match self.socket.receive(&mut self.packet, patience) {
+            Ok(true) => Ok(self.packet.message()?),
+            Ok(false) => Err(self.ended()),
+            Err(error) => Err(match sent.err().unwrap_or(error) {
+                Error::Timeout { .. } => self.silent(patience),
+                error => error.into(),
+            }),
         }
     }
 

@@ -89,8 +89,9 @@ fn attached(args: &Args) -> Result<(), Failure> {
     }
     let output = args.output.display();
     if link.has_ended() {
-        let until_then = format!("{}; what it recorded until then is in {output}", link.ended());
-        return Err(Failure::new(Exit::NoBroker, until_then));
+        let ended = link.ended();
+        let until_then = format!("{ended}; what it recorded until then is in {output}");
+        return Err(ended.saying(until_then));
     }
     let (written, dropped) = link.stop_recording().map_err(|failure| {
         let message = format!("{output}: {failure}");
@@ -218,12 +219,16 @@ mod tests {
         drop(Draft::new(&path).unwrap());
         assert_eq!((read(&path).as_str(), std::fs::read_dir(place.path()).unwrap().count()), ("first", 2));
         let draft = Draft::new(&link).unwrap();
+        std::io::Write::write_all(&mut draft.file(), b"second").unwrap();
+        draft.keep().unwrap();
+        assert_eq!((read(&old).as_str(), read(&path).as_str(), read(&link).as_str()), ("first", "second", "second"));
+        let draft = Draft::new(&path).unwrap();
         std::io::Write::write_all(&mut draft.file(), format!("{HEADER}\n").as_bytes()).unwrap();
         draft.keep().unwrap();
-        assert_eq!((read(&old).as_str(), read(&path).trim(), read(&link).trim()), ("first", HEADER, HEADER));
+        assert_eq!((read(&old).as_str(), read(&path).trim()), ("second", HEADER));
         // Of one without a request nothing is kept, least of all in the place of one that has some.
         Draft::new(&path).unwrap().keep().unwrap();
-        assert_eq!((read(&old).as_str(), read(&path).as_str()), ("first", ""));
+        assert_eq!((read(&old).as_str(), read(&path).as_str()), ("second", ""));
         assert_eq!(
             Draft::new(Path::new("/dev/full")).err().map(|failure| failure.to_string()).unwrap(),
             "/dev/full: a recording needs a regular file"

@@ -14,10 +14,11 @@ const INTERPRETERS_MAX: usize = 4;
 /// Looks at the file that a command names, and at its interpreter if it is a script.
 pub(super) fn look(command: &OsStr) -> Vec<Finding> {
     let Some(path) = resolve(command) else {
-        let (name, mend) = (command.display(), format!("chmod +x {}, or its interpreter with it", command.display()));
-        return vec![match Path::new(command) {
-            path if path.components().count() > 1 && path.is_file() => Finding::broken("program", format!("{name}: not executable"), mend),
-            _ => Finding::broken("program", format!("{name}: no such command"), "check its spelling, or install it"),
+        let (name, path) = (command.display(), Path::new(command));
+        return vec![if path.components().count() > 1 && path.is_file() {
+            Finding::broken("program", format!("{name}: not executable"), format!("chmod +x {name}, or its interpreter with it"))
+        } else {
+            Finding::broken("program", format!("{name}: no such command"), "check its spelling, or install it")
         }];
     };
     let mut findings = Vec::new();

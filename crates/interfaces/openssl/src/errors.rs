@@ -9,7 +9,7 @@ use core::ffi::{c_char, c_int, c_void};
 use core::mem::transmute;
 use core::ptr;
 use std::ffi::CString;
-use std::sync::{RwLock, RwLockWriteGuard};
+use std::sync::{RwLock, TryLockResult};
 
 /// `ERR_LIB_PROV` of `err.h`, where an error holds its library. With a library named, the core does not look into the handle, which
 /// may by then belong to an instance that another thread has torn down; and programs see the number they know from the default provider.
@@ -129,7 +129,7 @@ pub(crate) unsafe fn connect(handle: *const CoreHandle, entries: &[DispatchEntry
             vset: transmute::<Function, VsetError>(vset),
         }
     };
-    if let Some(mut queues) = change() {
+    if let Some(mut queues) = tried(|| QUEUES.try_write()) {
         queues.push(queue);
     }
 }
@@ -137,15 +137,15 @@ pub(crate) unsafe fn connect(handle: *const CoreHandle, entries: &[DispatchEntry
 /// How often to try for a lock that others hold for an instant.
 const TRIES: usize = 1000;
 
-/// Tried, not waited for: in a child of fork who held it may be missing.
-fn change() -> Option<RwLockWriteGuard<'static, Vec<ErrorQueue>>> {
-    (0..TRIES).find_map(|_| QUEUES.try_write().inspect_err(|_| std::thread::yield_now()).ok())
+/// A lock that is tried, not waited for: in a child of fork who held it may be missing.
+fn tried<T>(lock: impl Fn() -> TryLockResult<T>) -> Option<T> {
+    (0..TRIES).find_map(|_| lock().inspect_err(|_| std::thread::yield_now()).ok())
 }
 
 /// Forgets a provider instance that is being torn down.
 pub(crate) fn disconnect(handle: *const CoreHandle) {
     // Where that cannot be had the handle stays, which is never followed.
-    if let Some(mut queues) = change() {
+    if let Some(mut queues) = tried(|| QUEUES.try_write()) {
         queues.retain(|queue| queue.handle != handle);
     }
 }
@@ -155,8 +155,7 @@ pub(crate) fn disconnect(handle: *const CoreHandle) {
 #[track_caller]
 pub fn raise(reason: Reason, detail: &str) -> c_int {
     let place = core::panic::Location::caller();
-    let queues = (0..TRIES).find_map(|_| QUEUES.try_read().inspect_err(|_| std::thread::yield_now()).ok());
-    let Some(queue) = queues.and_then(|queues| queues.last().copied()) else { return 0 };
+    let Some(queue) = tried(|| QUEUES.try_read()).and_then(|queues| queues.last().copied()) else { return 0 };
     // `%` would be read as a format directive; with none there, the argument list is never looked at.
     let text = CString::new(detail.replace('%', "%%")).unwrap_or_default();
     let file = CString::new(place.file()).unwrap_or_default();
