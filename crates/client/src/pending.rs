@@ -39,32 +39,49 @@ impl Shared {
     }
 }
 
-/// The other end of a [`Pending`].
+/// The other end of a [`Pending`]. One that is dropped, as a panic does, is completed by that: with an error.
 #[derive(Debug)]
 pub(crate) struct Promise {
-    shared: Arc<Shared>,
+    /// None once it is completed.
+    shared: Option<Arc<Shared>>,
     readiness: Option<Readiness>,
+    process: Pid,
 }
 
 /// Both ends of an operation under way.
 pub(crate) fn pair(readiness: Option<Readiness>) -> (Promise, Pending) {
     let shared = Arc::<Shared>::default();
-    (Promise { shared: shared.clone(), readiness }, Pending { shared, process: getpid() })
+    let process = getpid();
+    (Promise { shared: Some(shared.clone()), readiness, process }, Pending { shared, process })
 }
 
 impl Promise {
     /// Hands the outcome over; consumed, so that there is no second completion.
-    pub(crate) fn complete(self, outcome: Result<OwnedOperation>) {
-        let mut state = self.shared.lock();
+    pub(crate) fn complete(mut self, outcome: Result<OwnedOperation>) {
+        self.hand_over(outcome);
+    }
+
+    fn hand_over(&mut self, outcome: Result<OwnedOperation>) {
+        let Some(shared) = self.shared.take() else { return };
+        let mut state = shared.lock();
         state.outcome = Some(outcome);
         let waker = state.waker.take();
         drop(state);
-        self.shared.done.notify_all();
+        shared.done.notify_all();
         if let Some(waker) = waker {
             waker.wake();
         }
-        if let Some(readiness) = self.readiness {
+        if let Some(readiness) = self.readiness.take() {
             readiness.notify();
+        }
+    }
+}
+
+impl Drop for Promise {
+    fn drop(&mut self) {
+        // In a forked child it is the parent's, and the lock may be held by a thread that does not exist there.
+        if self.process == getpid() {
+            self.hand_over(Err(Error::Unavailable { what: "whoever computed this operation was lost on the way".into() }));
         }
     }
 }

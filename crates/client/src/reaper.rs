@@ -7,6 +7,8 @@ use crate::remote::Remote;
 use crate::session::Session;
 use bywash_core::OwnedOperation;
 use bywash_protocol::{ClientRing, Ticket, monotonic_ns};
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 /// The waiting room.
@@ -15,6 +17,22 @@ pub(crate) struct Reaper {
     bell: Condvar,
     ring: Arc<ClientRing>,
     life: Arc<Life>,
+    given_up: Mutex<GivenUp>,
+}
+
+/// What the broker will not answer, and whether a thread of its own runs it: that may take long, and for a key of a vault's it waits for the broker's return, while
+/// others' answers come.
+#[derive(Default)]
+struct GivenUp {
+    entries: VecDeque<Unanswered>,
+    runs: bool,
+}
+
+/// An operation that no ticket waits for any more.
+struct Unanswered {
+    session: Session,
+    operation: OwnedOperation,
+    promise: Promise,
 }
 
 #[derive(Default)]
@@ -47,17 +65,28 @@ impl Entry {
         None
     }
 
+    /// Waits no longer for its answer.
+    fn give_up(self) -> Unanswered {
+        let Entry { session, operation, promise, .. } = self;
+        Unanswered { session, operation, promise }
+    }
+}
+
+impl Unanswered {
     /// Ends it by running it here.
     fn end_here(self) {
-        let Entry { session, operation, promise, ticket, .. } = self;
-        drop(ticket);
-        session.end(None, operation, promise);
+        self.session.end(None, self.operation, self.promise);
     }
+}
+
+/// What panics in it, a waker of the program's or an engine, has completed its promise by that; the others are waited for further.
+fn walled<T>(work: impl FnOnce() -> Option<T>) -> Option<T> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_default()
 }
 
 impl Reaper {
     pub(crate) fn new(ring: Arc<ClientRing>, life: Arc<Life>) -> Arc<Self> {
-        Arc::new(Self { room: Mutex::default(), bell: Condvar::new(), ring, life })
+        Arc::new(Self { room: Mutex::default(), bell: Condvar::new(), ring, life, given_up: Mutex::default() })
     }
 
     /// Takes an operation over, or gives it back where no thread can be had.
@@ -86,11 +115,11 @@ impl Reaper {
         self.room.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn serve(&self) {
+    fn serve(self: &Arc<Self>) {
         let (mut mine, mut seen) = (Vec::new(), 0);
         while self.collect(&mut mine) {
             let before = mine.len();
-            mine = mine.into_iter().filter_map(Entry::try_end).collect();
+            mine = mine.into_iter().filter_map(|entry| walled(|| entry.try_end())).collect();
             if mine.len() < before {
                 self.life.progress(monotonic_ns());
             } else {
@@ -113,13 +142,46 @@ impl Reaper {
         true
     }
 
-    /// Runs here what the broker will not answer: all of it once the broker is gone.
-    fn give_up(&self, mine: &mut Vec<Entry>) {
+    /// Has run here what the broker will not answer: all of it once the broker is gone.
+    fn give_up(self: &Arc<Self>, mine: &mut Vec<Entry>) {
         let alive = self.life.check();
         let (lost, kept) = mine.drain(..).partition(|entry| !alive || is_overdue(&self.life, entry.began_ns));
         *mine = kept;
         let lost: Vec<Entry> = lost;
-        lost.into_iter().filter_map(Entry::try_end).for_each(Entry::end_here);
+        let lost: Vec<_> = lost.into_iter().filter_map(|entry| walled(|| entry.try_end())).map(Entry::give_up).collect();
+        if lost.is_empty() {
+            return;
+        }
+        let mut given_up = self.given_up();
+        given_up.entries.extend(lost);
+        if !given_up.runs {
+            given_up.runs = true;
+            drop(given_up);
+            let reaper = self.clone();
+            let builder = std::thread::Builder::new().name("bywash-rerun".into()).stack_size(256 << 10);
+            if builder.spawn(move || reaper.end_given_up()).is_err() {
+                self.end_given_up();
+            }
+        }
+    }
+
+    fn given_up(&self) -> MutexGuard<'_, GivenUp> {
+        self.given_up.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn end_given_up(&self) {
+        loop {
+            let mut given_up = self.given_up();
+            let Some(one) = given_up.entries.pop_front() else {
+                given_up.runs = false;
+                return;
+            };
+            drop(given_up);
+            let _: Option<()> = walled(|| {
+                one.end_here();
+                None
+            });
+        }
     }
 }
 

@@ -17,6 +17,8 @@ pub(crate) struct Gathered {
     pub(crate) session: Arc<Session>,
     pub(crate) operation: OwnedOperation,
     pub(crate) on_done: OnDone,
+    /// Whether it came before the manager began to drain, which waits for it then.
+    is_accepted: bool,
 }
 
 /// Admits what has gathered.
@@ -42,29 +44,44 @@ impl Inner {
     }
 
     /// Lets a request gather, and lends this thread for one batch at most. What waits beyond that is looked after by the engine's own threads.
-    pub(crate) fn gather(self: &Arc<Self>, gathered: Gathered) {
-        let algorithm = gathered.session.params.algorithm();
-        if self.gathering().lend(algorithm, Some(gathered)) {
-            self.lead_later();
-        }
+    pub(crate) fn gather(self: &Arc<Self>, session: Arc<Session>, operation: OwnedOperation, on_done: OnDone) {
+        let algorithm = session.params.algorithm();
+        // Counted before it looks, as who drains looks at the count afterwards.
+        self.untold.fetch_add(1, SeqCst);
+        let is_accepted = !self.watched.load(SeqCst);
+        let gathered = Gathered { session, operation, on_done, is_accepted };
+        let is_asked = self.gathering().lend(algorithm, Some(gathered));
+        self.lead_while(is_asked);
     }
 
     /// One batch of what has gathered, in one of an engine's own threads.
     pub(crate) fn lead(self: &Arc<Self>) {
-        if self.gathering().lead_on() {
-            self.lead_later();
+        let is_asked = self.gathering().lead_on();
+        self.lead_while(is_asked);
+    }
+
+    /// Somebody has to lead: one of the engine's threads, or this one as long as there is none and none can be had.
+    fn lead_while(self: &Arc<Self>, mut is_asked: bool) {
+        while is_asked && !self.lead_later() {
+            is_asked = self.gathering().lead_on();
         }
     }
 
-    /// Between two batches the engine's thread looks what else it has to do.
-    fn lead_later(self: &Arc<Self>) {
+    /// Between two batches the engine's thread looks what else it has to do. False if it has no thread.
+    fn lead_later(self: &Arc<Self>) -> bool {
         let mut ended = Vec::new();
         let mut state = self.lock();
         let now = self.now();
-        let engine = self.local.first().unwrap_or(EngineId(0));
-        state.engine(engine).ready.push_back(Job::Lead);
-        threads::ring(self, &mut state, now, engine, &mut ended);
+        let id = self.local.first().unwrap_or(EngineId(0));
+        state.engine(id).ready.push_back(Job::Lead);
+        threads::ring(self, &mut state, now, id, &mut ended);
+        let engine = state.engine(id);
+        let has_thread = engine.threads > engine.stuck;
+        if !has_thread {
+            engine.ready.pop_back();
+        }
         self.leave(state, ended);
+        has_thread
     }
 
     /// Takes requests in at one time, so that the policy can dispatch them together, and runs the first batch of them in this thread, if there is one for it.
@@ -72,16 +89,22 @@ impl Inner {
         let mut ended = Vec::new();
         let mut state = self.lock();
         let now = self.now();
-        for Gathered { session, operation, on_done } in requests {
-            self.untold.fetch_add(1, SeqCst);
-            self.admit_handed(&mut state, now, Handed { id: self.number(), session, operation, on_done });
+        let mut own = Vec::new();
+        for Gathered { session, operation, on_done, is_accepted } in requests {
+            let id = self.number();
+            own.push(id);
+            let handed = Handed { id, session, operation, on_done };
+            if is_accepted && !state.stopping {
+                self.admit_accepted(&mut state, now, handed);
+            } else {
+                self.admit_handed(&mut state, now, handed);
+            }
         }
-        // It helps this once: the next batch has time to gather.
-        let role = Role::Helper { until: now + 1 };
-        let mine = self.pump(&mut state, now, &role, None, &mut ended);
+        let mine = self.pump(&mut state, now, &Role::Lender { own: &own }, None, &mut ended);
         self.leave(state, ended);
         let computed_here = mine.is_some();
-        self.help(mine, role);
+        // It helps this once: the next batch has time to gather.
+        self.help(mine, Role::Nobody);
         computed_here
     }
 }

@@ -24,6 +24,8 @@ const PROCESSORS_TO_LOOK: usize = 3;
 const PASSED_MORE_MAX: u32 = 256;
 /// How long a caller whose own request is done goes on with other people's, in nanoseconds: about what waking one of them would cost.
 const HELP_NS: u64 = 50_000;
+/// What a caller whose own request waits runs of other people's meanwhile takes less than this, in nanoseconds: more than waking a thread for it, and not so long that its own waits for that.
+const CALLER_NS: f64 = 1e6;
 
 pub(crate) struct Inner {
     origin: Instant,
@@ -61,6 +63,8 @@ pub(crate) enum Role<'a> {
     Caller { waiter: &'a Waiter, own: RequestId },
     /// A caller whose request is done, for a little while yet.
     Helper { until: Time },
+    /// A caller who waits for nothing, and runs the first batch of what it has brought.
+    Lender { own: &'a [RequestId] },
     /// A caller who waits for nothing, and has other things to do than what takes long or is somebody else's. So many more are believed to follow without a pause.
     Passer { own: RequestId, more: u32 },
     /// Nothing.
@@ -194,12 +198,17 @@ impl Inner {
     fn takes(&self, state: &State, role: &Role<'_>, batch: &Batch, now: Time) -> bool {
         let local = self.local.contains(batch.engine);
         match role {
-            Role::Worker(own) => *own == batch.engine,
-            Role::Caller { waiter, .. } if local => {
+            // Whoever does not come back to the engine's jobs keeps from them those that have no thread on its way.
+            Role::Worker(own) => {
+                let engine = &state.engines[usize::from(own.0)];
+                *own == batch.engine && engine.ready.len() <= engine.coming
+            }
+            Role::Caller { waiter, own } if local && (batch.requests.contains(own) || state.takes_less(batch, CALLER_NS)) => {
                 waiter.begin();
                 true
             }
-            Role::Helper { until } => local && now < *until,
+            Role::Helper { until } => local && now < *until && state.takes_less(batch, HELP_NS as f64),
+            Role::Lender { own } => local && own.iter().any(|id| batch.requests.contains(id)),
             Role::Passer { own, more } => {
                 local && *more < PASSED_MORE_MAX && batch.requests.contains(own) && self.is_passed(state, batch, now)
             }
@@ -270,7 +279,7 @@ impl Inner {
     }
 
     /// Runs a batch on its engine, with the lent operation as one more task of it.
-    pub(crate) fn execute(&self, batch: &mut Batch, lent: Option<(&Session, &mut Operation<'_>)>, start: Time) -> (Span, Result<usize>) {
+    pub(crate) fn execute(&self, batch: &mut Batch, lent: Option<(&Session, &mut Operation<'_>)>, mut start: Time) -> (Span, Result<usize>) {
         let engine = self.engine(batch.engine);
         // What an engine has imported here for somebody else is none of this batch's.
         let _ = memory::took_imports();
@@ -288,7 +297,7 @@ impl Inner {
             }
         } else {
             let parts = batch.items.iter_mut().map(|item| item.parts()).chain(lent);
-            run_all(batch.engine, engine, parts);
+            run_all(batch.engine, engine, parts, || start = self.now());
         }
         (Span { start, done: self.now(), imports: memory::took_imports() }, outcome)
     }
@@ -300,7 +309,13 @@ pub(crate) fn helper(span: Span) -> Role<'static> {
     Role::Helper { until: if short { span.done + HELP_NS } else { span.done } }
 }
 
-fn run_all<'a>(id: EngineId, engine: &dyn Engine, parts: impl Iterator<Item = (&'a Session, Operation<'a>, &'a mut Result<usize>)>) {
+/// What opening a session takes, once for each engine, is none of its operations': they begin after it.
+fn run_all<'a>(
+    id: EngineId,
+    engine: &dyn Engine,
+    parts: impl Iterator<Item = (&'a Session, Operation<'a>, &'a mut Result<usize>)>,
+    begin: impl FnOnce(),
+) {
     let (at_most, _) = parts.size_hint();
     let (mut tasks, mut outcomes) = (Vec::with_capacity(at_most), Vec::with_capacity(at_most));
     for (session, operation, outcome) in parts {
@@ -312,6 +327,7 @@ fn run_all<'a>(id: EngineId, engine: &dyn Engine, parts: impl Iterator<Item = (&
             Err(error) => *outcome = Err(error),
         }
     }
+    begin();
     execute::run(engine, &mut tasks);
     for (task, outcome) in tasks.into_iter().zip(outcomes) {
         *outcome = task.outcome;

@@ -113,6 +113,11 @@ impl Inner {
         if state.draining {
             return state.after.refused.push(handed);
         }
+        self.admit_accepted(state, now, handed);
+    }
+
+    /// Takes one in that counts as `untold` so far.
+    pub(crate) fn admit_accepted(&self, state: &mut State, now: Time, handed: Handed) {
         let Handed { id, session, operation, on_done } = handed;
         let engines = self.that_suit(session.engines, operation.input.len(), operation.aad.len());
         let request = session.request(id, now, operation.direction, operation.work_len(), engines);

@@ -5,7 +5,6 @@ use crate::combine::Formed;
 use crate::config::{Costs, ManagerConfig, PolicyKind};
 use crate::counters::{EngineStatus, Snapshot};
 use crate::entrance::{Admitted, Left, shut_down};
-use crate::gather::Gathered;
 use crate::inner::{Begins, Inner, Role};
 use crate::observe::Observer;
 use crate::request::{Completion, Deliver, Done, OnDone, Waiter, Woken};
@@ -226,7 +225,7 @@ impl Manager {
     /// processor has other work, and the calling thread computes one batch of what has gathered, or none.
     pub fn gather(&self, id: SessionId, operation: OwnedOperation, on_done: OnDone) {
         if let Ok((session, operation, on_done)) = self.checked(id, operation, on_done) {
-            self.inner.gather(Gathered { session, operation, on_done });
+            self.inner.gather(session, operation, on_done);
         }
     }
 

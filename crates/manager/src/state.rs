@@ -439,6 +439,9 @@ impl State {
         if request.engines == EngineSet::default() {
             return self.end(id, Err(error), ended);
         }
+        // A scan that came while it was in a batch has not counted its end.
+        let expires = entry.expires;
+        self.scan_by(expires);
         self.policy.event(now, Event::Arrived(request));
     }
 

@@ -2,11 +2,11 @@
 
 mod common;
 
-use bywash_core::{Algorithm, Error, OwnedOperation};
+use bywash_core::{Algorithm, Data, Direction, Error, Key, Operation, OwnedOperation, SessionParams};
 use bywash_manager::{Completion, Manager, SessionId};
-use common::{HANG, Mood, Moody, ctr, done, manager, operation};
+use common::{HANG, Mood, Moody, ctr, done, manager, operation, refill};
 use std::sync::Arc;
-use std::sync::atomic::Ordering::SeqCst;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
@@ -14,6 +14,10 @@ fn wide(workers: usize) -> (Arc<Moody>, Arc<Manager>) {
     let engine = Arc::new(Moody::new("wide").workers(workers).lanes(8));
     let manager = manager(std::slice::from_ref(&engine), |_| {});
     (engine, manager)
+}
+
+fn ctr_256() -> SessionParams {
+    SessionParams::new(Algorithm::Aes256Ctr, Key::Symmetric((&[5; 32]).into())).unwrap()
 }
 
 fn gather(manager: &Manager, session: SessionId, operation: OwnedOperation, tell: &Sender<Completion>) {
@@ -112,4 +116,76 @@ fn a_shutdown_ends_what_has_gathered() {
         engine.open_gate();
     });
     assert_eq!(ends(&heard, 4).len(), 4, "done or refused, each has its end");
+}
+
+#[test]
+fn a_drain_waits_for_what_has_gathered() {
+    let (engine, manager) = wide(1);
+    let session = manager.open(1, ctr()).unwrap();
+    let (tell, heard) = channel();
+    engine.set(Mood::Stalls);
+    std::thread::scope(|scope| {
+        scope.spawn(|| gather(&manager, session, operation(0, 10), &tell));
+        wait_until(|| engine.batches.load(SeqCst) == 1);
+        (1..4).for_each(|seed| gather(&manager, session, operation(seed, 10), &tell));
+        let drain = scope.spawn(|| manager.drain(HANG));
+        let (probe, refused) = channel();
+        wait_until(|| {
+            let probe = probe.clone();
+            manager.submit(session, operation(9, 10), Box::new(move |end| probe.send(end.outcome.is_err()).unwrap()));
+            refused.try_recv() == Ok(true)
+        });
+        engine.set(Mood::Good);
+        engine.open_gate();
+        assert!(drain.join().unwrap());
+        assert_eq!(heard.try_iter().filter(|end| end.outcome.is_ok()).count(), 4, "told before it returned");
+    });
+}
+
+#[test]
+fn what_gathers_is_led_while_the_engine_never_runs_out_of_other_work() {
+    let (_, manager) = wide(1);
+    let (first, second) = (manager.open(1, ctr()).unwrap(), manager.open(1, ctr_256()).unwrap());
+    let stop = Arc::new(AtomicBool::new(false));
+    (0..4).for_each(|_| refill(&manager, first, &stop, || ()));
+    let (tell, ended) = channel();
+    for thread in 0..6 {
+        let (manager, tell, session) = (manager.clone(), tell.clone(), if thread % 2 == 0 { first } else { second });
+        std::thread::spawn(move || {
+            for seed in 0..50 {
+                let (one, heard) = channel();
+                gather(&manager, session, operation(seed, 10), &one);
+                heard.recv().unwrap().outcome.unwrap();
+            }
+            tell.send(()).unwrap();
+        });
+    }
+    let count = (0..6).filter(|_| ended.recv_timeout(Duration::from_secs(20)).is_ok()).count();
+    stop.store(true, SeqCst);
+    assert_eq!(count, 6, "some wait for a thread that has other things to do");
+    assert!(manager.shutdown(HANG));
+}
+
+#[test]
+fn who_waits_for_a_short_request_computes_no_long_one_of_somebody_elses() {
+    let manager = manager(&[Arc::new(Moody::new("narrow").workers(1))], |_| {});
+    let session = manager.open(1, ctr()).unwrap();
+    let stop = Arc::new(AtomicBool::new(false));
+    let (caller, ended, by_caller) = (std::thread::current().id(), Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let (all, here) = (ended.clone(), by_caller.clone());
+    let note = move || {
+        here.fetch_add(usize::from(std::thread::current().id() == caller), SeqCst);
+        all.fetch_add(1, SeqCst);
+        // Meanwhile the caller has the engine for itself, and is met in the middle of a request of its own.
+        std::thread::sleep(Duration::from_micros(200));
+    };
+    refill(&manager, session, &stop, note);
+    while ended.load(SeqCst) < 200 {
+        let OwnedOperation { iv, mut input, .. } = operation(1, 32 << 10);
+        let data = Data::InPlace(&mut input);
+        manager.run(session, &mut Operation { direction: Direction::Encrypt, iv: &iv, aad: &[], data, tag: &mut [] }).unwrap();
+    }
+    stop.store(true, SeqCst);
+    assert!(manager.shutdown(HANG));
+    assert_eq!(by_caller.load(SeqCst), 0);
 }

@@ -85,7 +85,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "POLICY")]
     reload: Option<ReloadName>,
     /// Serve Prometheus metrics at this loopback address
-    #[arg(long, value_name = "ADDR")]
+    #[arg(long, value_name = "ADDR", value_parser = parse_address)]
     metrics: Option<SocketAddr>,
     /// Read settings from this file
     #[arg(long, value_name = "FILE")]
@@ -171,6 +171,10 @@ fn parse_uid(text: &str) -> Result<u32, String> {
     text.parse().map_err(|_| format!("a number is expected; ask `id -u {text}` for it"))
 }
 
+fn parse_address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| "an address and a port are expected, such as 127.0.0.1:9464".to_owned())
+}
+
 fn bind(settings: &Settings) -> Result<Broker, Failure> {
     let names: Vec<EngineName> = settings.engines.iter().flatten().map(|Engine(name)| name.clone()).collect();
     let mut engines = ManagerConfig::new(bywash_manager::find(&names)?.present);
@@ -180,6 +184,7 @@ fn bind(settings: &Settings) -> Result<Broker, Failure> {
     engines.reload = settings.reload.as_ref().map(|Reload(reload)| reload.clone());
     let manager = Manager::new(engines)?;
     manager.notes().iter().for_each(|note| tracing::info!("{note}"));
+    manager.engines().iter().for_each(|engine| tracing::info!("computes with '{}': {}", engine.name(), engine.describe()));
     let modelled = manager.engines().iter().filter(|engine| engine.is_modelled());
     modelled.for_each(|engine| tracing::warn!("engine '{}' is modelled: its times are not measurements", engine.name()));
     let socket = broker_link::socket_path(settings.socket.as_deref());

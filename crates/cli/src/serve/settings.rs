@@ -169,28 +169,28 @@ impl TryFrom<String> for Reload {
 pub(crate) struct Quotas {
     /// Connections of one user [default: 1024]
     #[arg(long, value_name = "N")]
-    pub(crate) clients_per_uid_max: Option<u32>,
+    pub(crate) clients_per_uid_max: Option<NonZeroU32>,
     /// Open sessions of one client [default: 4096]
     #[arg(long, value_name = "N")]
-    pub(crate) sessions_per_client_max: Option<u32>,
+    pub(crate) sessions_per_client_max: Option<NonZeroU32>,
     /// Requests of one client in flight [default: 256]
     #[arg(long, value_name = "N")]
-    pub(crate) in_flight_max: Option<u32>,
+    pub(crate) in_flight_max: Option<NonZeroU32>,
     /// Control messages of one client a second [default: 20000]
     #[arg(long, value_name = "N")]
-    pub(crate) control_rate_max: Option<u32>,
+    pub(crate) control_rate_max: Option<NonZeroU32>,
     /// Connections of one user a second [default: 200]
     #[arg(long, value_name = "N")]
-    pub(crate) connect_rate_max: Option<u32>,
+    pub(crate) connect_rate_max: Option<NonZeroU32>,
     /// Mebibytes of all arenas of one user [default: 4096]
     #[arg(long, value_name = "MIB")]
-    pub(crate) arena_mib_per_uid_max: Option<u32>,
+    pub(crate) arena_mib_per_uid_max: Option<NonZeroU32>,
 }
 
 impl Quotas {
     /// Sets what is named, leaves the rest.
     pub(super) fn apply(&self, to: &mut bywash_broker::Quotas) {
-        let set = |to: &mut u32, value: Option<u32>| *to = value.unwrap_or(*to);
+        let set = |to: &mut u32, value: Option<NonZeroU32>| *to = value.map_or(*to, NonZeroU32::get);
         set(&mut to.clients_per_uid_max, self.clients_per_uid_max);
         set(&mut to.sessions_per_client_max, self.sessions_per_client_max);
         set(&mut to.in_flight_max, self.in_flight_max);
@@ -287,7 +287,7 @@ mod tests {
         let text = "socket = \"/run/x\"\nsocket_mode = \"0666\"\nallow_uids = [0, 33]\nallow_gids = [48]\npolicy = \"fifo\"\nengines = [\"cpu\"]\nmetrics = \"127.0.0.1:9464\"\n\
                     drain_seconds = 3\n[quotas]\nsessions_per_client_max = 10\n";
         let settings = parse(text).unwrap();
-        assert_eq!((settings.socket_mode, settings.quotas.sessions_per_client_max), (Some(Mode(0o666)), Some(10)));
+        assert_eq!((settings.socket_mode, settings.quotas.sessions_per_client_max), (Some(Mode(0o666)), NonZeroU32::new(10)));
     }
 
     #[test]
@@ -317,6 +317,8 @@ mod tests {
         assert!(parse("[[tenant]]\nmatch = \"uid:33\"\nweight = 0\n").unwrap_err().contains("key weight"));
         let quota = parse("[quotas]\nin_flight_max = -1\n").unwrap_err();
         assert!(quota.contains("line 2, key in_flight_max"), "{quota}");
+        let none = parse("[quotas]\nclients_per_uid_max = 0\n").unwrap_err();
+        assert!(none.contains("line 2, key clients_per_uid_max") && none.contains("nonzero"), "{none}");
     }
 
     #[test]
@@ -328,7 +330,7 @@ mod tests {
         let uncommented: Vec<_> =
             packaged.lines().map(|line| if is_setting(&line) { line.trim_start_matches("# ") } else { line }).collect();
         let all = parse(&uncommented.join("\n")).unwrap();
-        assert_eq!(all.quotas.in_flight_max, Some(bywash_broker::Quotas::default().in_flight_max));
+        assert_eq!(all.quotas.in_flight_max, NonZeroU32::new(bywash_broker::Quotas::default().in_flight_max));
         assert_eq!(
             (all.policy, all.drain_seconds, all.engines),
             (Some(Policy("placement".into())), Some(5), Some(vec![Engine(EngineName::Cpu)]))

@@ -4,9 +4,9 @@
 use bywash_core::{Algorithm, CostSheet, Data, Direction, Engine, Error, Key, Keyed, Operation, OwnedOperation, Result, SecretBytes};
 use bywash_core::{SessionParams, Task};
 use bywash_engine_cpu::CpuEngine;
-use bywash_manager::{Costs, Manager, ManagerConfig, PolicyKind};
+use bywash_manager::{Completion, Costs, Manager, ManagerConfig, PolicyKind, SessionId};
 use std::any::Any;
-use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
@@ -226,4 +226,16 @@ pub(crate) fn done(mut operation: OwnedOperation) -> OwnedOperation {
     let keyed = CpuEngine::new().open(&ctr()).unwrap();
     keyed.run(&mut operation.borrow()).unwrap();
     operation
+}
+
+/// Submits a request that takes a while, and another one at its end, until it is told to stop; each end is noted in the thread that tells it.
+pub(crate) fn refill(manager: &Arc<Manager>, session: SessionId, stop: &Arc<AtomicBool>, note: impl Fn() + Clone + Send + 'static) {
+    let (again, stopped) = (manager.clone(), stop.clone());
+    let on_done = move |_: Completion| {
+        note();
+        if !stopped.load(Ordering::SeqCst) {
+            refill(&again, session, &stopped, note);
+        }
+    };
+    manager.submit(session, operation(7, 1 << 20), Box::new(on_done));
 }
