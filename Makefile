@@ -58,6 +58,7 @@ install: build  ## into PREFIX (/usr/local); the broker's settings go to /etc/by
 	install -D -m 644 target/release/libbywash_c.so $(DESTDIR)$(PREFIX)/lib/libbywash_c.so
 	install -D -m 644 crates/interfaces/c/include/bywash.h $(DESTDIR)$(PREFIX)/include/bywash.h
 	install -D -m 644 packaging/bywash.service $(DESTDIR)$(PREFIX)/lib/systemd/system/bywash.service
+	install -D -m 644 packaging/70-bywash-crypto.rules $(DESTDIR)$(PREFIX)/lib/udev/rules.d/70-bywash-crypto.rules
 	test -e $(DESTDIR)/etc/bywash/broker.toml || install -D -m 644 packaging/broker.toml $(DESTDIR)/etc/bywash/broker.toml
 	install -d $(DESTDIR)$(PREFIX)/share/bash-completion/completions
 	target/release/bywash completions bash >$(DESTDIR)$(PREFIX)/share/bash-completion/completions/bywash

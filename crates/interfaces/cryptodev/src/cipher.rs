@@ -37,11 +37,6 @@ impl Mode {
     pub(crate) const fn is_key_stream(self) -> bool {
         matches!(self, Self::Ctr | Self::Cfb | Self::Ofb)
     }
-
-    /// Whether it enciphers any length without padding.
-    pub(crate) const fn is_stream(self) -> bool {
-        self.is_key_stream() || matches!(self, Self::Null) || self.is_aead()
-    }
 }
 
 /// A cipher that programs can ask for, with the algorithms that its key lengths choose.

@@ -1,6 +1,7 @@
 //! An open file of the device.
 
 use crate::auth::Auth;
+use crate::counts::Counts;
 use crate::crypt::Crypt;
 use crate::errno::Errno;
 use crate::memory::{Memory, Program};
@@ -10,6 +11,7 @@ use crate::table::Table;
 use crate::{copy, freebsd as opencrypto, freebsd_crypt, info, key, open};
 use bywash_client::Client;
 use bywash_cryptodev_abi::{freebsd, linux};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 /// What a request that went well answers.
@@ -43,6 +45,11 @@ impl Device {
     /// A device that computes with this client.
     pub fn new(client: Client) -> Self {
         Self { client, table: Table::default(), ring: Ring::default(), life: AtomicU32::new(0) }
+    }
+
+    /// The same, whose sessions count as this user's: where one process serves all users.
+    pub fn of_user(client: Client, counts: Arc<Counts>, uid: u32) -> Self {
+        Self { table: Table::counted(counts, uid), ..Self::new(client) }
     }
 
     /// What `ioctl(descriptor, number, argument)` does, in a program that has this memory.

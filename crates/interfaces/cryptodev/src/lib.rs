@@ -52,7 +52,7 @@
 //! | `CIOCKEY`, `CIOCASYMFEAT` | `EINVAL`, and 0 | powers, powers by remainders, signatures of DSA and the secret of Diffie-Hellman, and the bits that say so | declared there, and never had |
 //! | `CIOCKEY`: an even modulus; DSA with a q of other than 160, 224 or 256 bits, or with numbers by which what is signed is no signature | (as above) | `EINVAL` | no way in constant time; a private key used in numbers of a stranger's choice shows itself |
 //! | `CIOCASYNCCRYPT` | computes in a thread of the kernel | computes at once, and keeps the outcome to be fetched | no thread in the program's process |
-//! | sessions of one open file | as many as there is memory | 65536, then `ENOMEM` | a supervisor pays for its programs |
+//! | sessions of one open file | as many as there is memory | 65536, then `ENOMEM`; where one process serves all users, so many of one of them together | a supervisor pays for its programs |
 //! | a request of another letter than `c`, under the supervisor alone | `EINVAL` | `ENOTTY`, which the kernel answers | only requests of this letter stop, so that those to all other devices cost what they did |
 //!
 //! # FreeBSD's dialect
@@ -67,6 +67,7 @@ mod auth;
 mod bounce;
 mod cipher;
 mod copy;
+mod counts;
 mod crypt;
 mod device;
 mod errno;
@@ -85,6 +86,7 @@ mod srtp;
 mod table;
 mod tls;
 
+pub use counts::{Counted, Counts};
 pub use device::{Answer, Device, Readiness, is_request};
 pub use errno::Errno;
 pub use memory::Memory;

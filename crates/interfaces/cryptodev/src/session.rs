@@ -1,6 +1,7 @@
 //! A session of a program: a cipher, a hash, or both.
 
 use crate::cipher::{Cipher, Mode};
+use crate::counts::Counted;
 use crate::hash::{Hash, Message};
 use crate::refusal::Refusal;
 use bywash_core::Hashing;
@@ -12,6 +13,8 @@ pub(crate) struct Session {
     pub(crate) hash: Option<Hash>,
     /// What a program of FreeBSD's dialect said when it opened the session; none for one that was opened in Linux's.
     pub(crate) lengths: Option<Lengths>,
+    /// As whose it counts, until the last who works with it is done; nobody's, where that is not counted.
+    pub(crate) counted: Option<Counted>,
     state: Mutex<State>,
 }
 
@@ -41,7 +44,7 @@ pub(crate) struct State {
 
 impl Session {
     pub(crate) fn new(cipher: Option<Cipher>, hash: Option<Hash>, life: u32) -> Self {
-        Self { cipher, hash, lengths: None, state: Mutex::new(State { life, ..State::default() }) }
+        Self { cipher, hash, lengths: None, counted: None, state: Mutex::new(State { life, ..State::default() }) }
     }
 
     pub(crate) fn with_lengths(self, lengths: Lengths) -> Self {
@@ -53,13 +56,13 @@ impl Session {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A copy in the same state.
+    /// A copy in the same state. Its memory is a child's own, who pays for it.
     pub(crate) fn duplicate(&self) -> Self {
         let state = self.state();
         // A message that cannot be copied begins anew: its engine is out of memory.
         let message = state.message.duplicate().unwrap_or_default();
         let copy = State { iv: state.iv, life: state.life, message, record: None, truncated: state.truncated.clone() };
-        Self { cipher: self.cipher.clone(), hash: self.hash.clone(), lengths: self.lengths, state: Mutex::new(copy) }
+        Self { cipher: self.cipher.clone(), hash: self.hash.clone(), lengths: self.lengths, counted: None, state: Mutex::new(copy) }
     }
 }
 

@@ -4,7 +4,7 @@
 
 use crate::auth::{Work, check_tag_len, unmapped};
 use crate::bounce::with_all;
-use crate::cipher::Cipher;
+use crate::cipher::{Cipher, Mode};
 use crate::errno::Errno;
 use crate::hash::{Digest, Hash};
 use crate::refusal::Refusal;
@@ -20,12 +20,12 @@ const PACKET_MAX: usize = 1 << 16;
 /// Enciphers in place and writes the tag, or checks the tag and deciphers.
 ///
 /// # Errors
-/// In this order: a cipher with padding or tags of its own, no data, ranges that do not lie in each other, a packet or a tag that is too long, data out of reach
+/// In this order: a cipher that is not SRTP's, no data, ranges that do not lie in each other, a packet or a tag that is too long, data out of reach
 /// (`EINVAL`), a tag that cannot be read or written (`EFAULT`), that does not verify (`EBADMSG`).
 pub(crate) fn run(work: &mut Work<'_>, cipher: &Cipher, asked: &mut CryptAuthOp) -> Result<(), Refusal> {
     let kind = cipher.kind;
-    if !kind.mode.is_stream() || kind.mode.is_aead() {
-        return Err(Refusal::invalid(format!("{} is no stream cipher; SRTP takes ctr(aes)", kind.name)));
+    if !matches!(kind.mode, Mode::Ctr | Mode::Null) {
+        return Err(Refusal::invalid(format!("{} is no cipher of SRTP, which takes ctr(aes)", kind.name)));
     }
     let header = check_ranges(asked, work.way)?;
     let longest = work.session.hash.as_ref().map_or(0, Hash::length);

@@ -1,5 +1,6 @@
 //! The sessions of an open file, by number.
 
+use crate::counts::Counts;
 use crate::errno::Errno;
 use crate::refusal::Refusal;
 use crate::session::Session;
@@ -8,7 +9,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// Most sessions of one open file; each costs some hundred bytes, which a supervisor pays for its programs.
+/// Most sessions of one open file; each costs up to 6.2 KB (a cipher and an HMAC with a message under way), which a supervisor pays for its programs.
 pub(crate) const SESSIONS_MAX: usize = 65_536;
 
 /// How many numbers this process has given. They are of all its open files, so that a number means nothing at another.
@@ -16,11 +17,22 @@ static GIVEN: AtomicU32 = AtomicU32::new(1);
 
 /// Sessions by number. The lock is held to find, add or remove one, never during work.
 #[derive(Default)]
-pub(crate) struct Table(RwLock<HashMap<u32, Arc<Session>, BuildHasherDefault<Scattered>>>);
+pub(crate) struct Table {
+    sessions: RwLock<Sessions>,
+    /// As whose they count, if they are counted beyond this table.
+    user: Option<(Arc<Counts>, u32)>,
+}
+
+type Sessions = HashMap<u32, Arc<Session>, BuildHasherDefault<Scattered>>;
 
 impl Table {
+    /// One whose sessions count as this user's.
+    pub(crate) fn counted(counts: Arc<Counts>, uid: u32) -> Self {
+        Self { user: Some((counts, uid)), ..Self::default() }
+    }
+
     pub(crate) fn get(&self, number: u32) -> Result<Arc<Session>, Refusal> {
-        let found = self.0.read().unwrap_or_else(PoisonError::into_inner).get(&number).cloned();
+        let found = self.sessions.read().unwrap_or_else(PoisonError::into_inner).get(&number).cloned();
         found.ok_or_else(|| no_session(number))
     }
 
@@ -28,9 +40,14 @@ impl Table {
     ///
     /// # Errors
     /// [`Errno::ENOMEM`].
-    pub(crate) fn add(&self, session: Session) -> Result<u32, Refusal> {
+    pub(crate) fn add(&self, mut session: Session) -> Result<u32, Refusal> {
+        if let Some((counts, uid)) = &self.user {
+            let too_many =
+                || Refusal::new(Errno::ENOMEM, format!("user {uid} has all the sessions that one user may have, or all users together"));
+            session.counted = Some(counts.enter(*uid).ok_or_else(too_many)?);
+        }
         let session = Arc::new(session);
-        let mut sessions = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut sessions = self.sessions.write().unwrap_or_else(PoisonError::into_inner);
         if sessions.len() >= SESSIONS_MAX {
             let why = format!("{SESSIONS_MAX} sessions are open at this descriptor; close some with CIOCFSESSION");
             return Err(Refusal::new(Errno::ENOMEM, why));
@@ -46,22 +63,22 @@ impl Table {
 
     /// Forgets a session, if it is there; whoever works with it goes on to the end.
     pub(crate) fn remove(&self, number: u32) {
-        let removed = self.0.write().unwrap_or_else(PoisonError::into_inner).remove(&number);
+        let removed = self.sessions.write().unwrap_or_else(PoisonError::into_inner).remove(&number);
         drop(removed);
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).len()
+        self.sessions.read().unwrap_or_else(PoisonError::into_inner).len()
     }
 
     /// A table with a copy of each session. A session is waited for while it works, the table is not.
     pub(crate) fn duplicate(&self) -> Self {
         let sessions: Vec<_> = {
-            let sessions = self.0.read().unwrap_or_else(PoisonError::into_inner);
+            let sessions = self.sessions.read().unwrap_or_else(PoisonError::into_inner);
             sessions.iter().map(|(number, session)| (*number, Arc::clone(session))).collect()
         };
         let copies = sessions.into_iter().map(|(number, session)| (number, Arc::new(session.duplicate())));
-        Self(RwLock::new(copies.collect()))
+        Self { sessions: RwLock::new(copies.collect()), user: None }
     }
 }
 

@@ -19,7 +19,8 @@ const FILTER: u8 = 2;
 const DONE: u8 = 0;
 
 /// A listener, of which a signal does not take back what it has taken up (Linux 5.19): the call would be made again after the handler, and what was done for it, on the program's
-/// memory and sessions, done twice.
+/// memory and sessions, done twice. (Kernels with the flag that lack a mend of 2025, commit cce436aafc2a, believed to be in 6.1.156, 6.6.112, 6.12.53, 6.17.3 and 6.18, may still make a
+/// call again that a signal meets at the moment of its answer. No flag tells which.)
 const FLAGS: libc::c_ulong = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER | libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
 
 /// Whether this kernel can stop calls and tell of them.

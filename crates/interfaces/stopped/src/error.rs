@@ -9,8 +9,9 @@ use std::path::PathBuf;
 pub enum Error {
     /// The kernel has no user notification, or a sandbox around us forbids it.
     #[error(
-        "this kernel does not let a process answer another's system calls ({errno}); needed is Linux 5.19 or later with CONFIG_SECCOMP_FILTER, \
-         and no sandbox that forbids seccomp(2)"
+        "this kernel does not let a process answer another's system calls ({errno}); needed is Linux 5.19 or later with \
+         CONFIG_SECCOMP_FILTER (best 6.18 or later, or 6.1.156, 6.6.112, 6.12.53 or 6.17.3: before, a signal may rarely repeat a call that was \
+         answered), and no sandbox that forbids seccomp(2)"
     )]
     Unsupported {
         /// What it said.

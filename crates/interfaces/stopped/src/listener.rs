@@ -3,7 +3,7 @@
 use libc::{c_ulong, seccomp_notif, seccomp_notif_addfd, seccomp_notif_resp};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use rustix::io::Errno;
+use rustix::io::{Errno, retry_on_intr};
 
 /// `SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP` (Linux 6.6): who is woken runs on the processor of who wakes, which waits for it anyway.
 const SYNC_WAKE_UP: c_ulong = 1;
@@ -32,8 +32,6 @@ pub enum Verdict {
     Value(i64),
     /// It fails with this error number.
     Error(i32),
-    /// The answer has been given together with a descriptor.
-    Answered,
 }
 
 /// Where stopped calls are told.
@@ -104,12 +102,13 @@ impl Listener {
             Verdict::Continue => (0, 0, libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as u32),
             Verdict::Value(value) => (value, 0, 0),
             Verdict::Error(error) => (0, -error, 0),
-            Verdict::Answered => return,
         };
         let mut answer = seccomp_notif_resp { id, val: value, error, flags };
-        // SAFETY: the argument is the structure that this request reads, and outlives the call. The only error that a right answer
-        // can meet is ENOENT: the thread was killed.
-        unsafe { libc::ioctl(self.fd.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SEND, &raw mut answer) };
+        // But for a signal of ours, the only error that a right answer can meet is ENOENT: the thread was killed.
+        let _ = retry_on_intr(|| {
+            // SAFETY: the argument is the structure that this request reads, and outlives the call.
+            check(unsafe { libc::ioctl(self.fd.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SEND, &raw mut answer) })
+        });
     }
 
     /// Closes it for every thread at once, though others may be using it: the kernel answers all calls with ENOSYS from then on. Its number means `instead` then, of
@@ -121,17 +120,20 @@ impl Listener {
 
     /// Whether the call still waits: if so, its thread's number was that thread's in everything done with it so far.
     pub fn is_waiting(&self, id: u64) -> bool {
-        // SAFETY: the argument is the 64-bit number that this request reads, and outlives the call.
-        unsafe { libc::ioctl(self.fd.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_ID_VALID, &raw const id) == 0 }
+        retry_on_intr(|| {
+            // SAFETY: the argument is the 64-bit number that this request reads, and outlives the call.
+            check(unsafe { libc::ioctl(self.fd.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_ID_VALID, &raw const id) })
+        })
+        .is_ok()
     }
 
-    /// Puts a descriptor into the stopped program; gives its number there. With `answering` the call returns that number at once.
+    /// Puts a descriptor into the stopped program; gives its number there. The call is to be answered after it: the kernel can do both at once (`SECCOMP_ADDFD_FLAG_SEND`), but where this
+    /// process is stopped or gets a signal in the midst of that, the call returns 0 without a descriptor.
     ///
     /// # Errors
     /// `EMFILE`; `ENOENT` if the call does not wait any more.
-    pub fn give(&self, id: u64, fd: BorrowedFd<'_>, close_on_exec: bool, answering: bool) -> Result<i32, Errno> {
-        let flags = if answering { libc::SECCOMP_ADDFD_FLAG_SEND as u32 } else { 0 };
-        self.add(id, fd, close_on_exec, flags, 0)
+    pub fn give(&self, id: u64, fd: BorrowedFd<'_>, close_on_exec: bool) -> Result<i32, Errno> {
+        self.add(id, fd, close_on_exec, 0, 0)
     }
 
     /// Puts a descriptor into the stopped program under that number; what was open under it is closed.
@@ -145,8 +147,11 @@ impl Listener {
     fn add(&self, id: u64, fd: BorrowedFd<'_>, close_on_exec: bool, flags: u32, newfd: u32) -> Result<i32, Errno> {
         let newfd_flags = if close_on_exec { libc::O_CLOEXEC as u32 } else { 0 };
         let request = seccomp_notif_addfd { id, flags, srcfd: fd.as_raw_fd() as u32, newfd, newfd_flags };
-        // SAFETY: the argument is the structure that this request reads, and outlives the call; the descriptor in it is open meanwhile.
-        check(unsafe { libc::ioctl(self.fd.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_ADDFD, &raw const request) })
+        // What a signal of ours has interrupted has not been done: the kernel takes it back.
+        retry_on_intr(|| {
+            // SAFETY: the argument is the structure that this request reads, and outlives the call; the descriptor in it is open meanwhile.
+            check(unsafe { libc::ioctl(self.fd.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_ADDFD, &raw const request) })
+        })
     }
 }
 

@@ -19,12 +19,15 @@
 //! - Deciphering SRTP with tag_len 0, 64 bytes are read at the tag's address, however long the session's tag is.
 //! - 16 bytes are read at an IV's address, also of ciphers whose IV is shorter: 8 readable bytes at the very end of a mapping are EFAULT.
 //! - Requests of 32-bit programs are ENOTTY. FreeBSD's dialect is EINVAL.
+//! - One user has at most 1,024 opens (then ENFILE), 65,536 sessions, and 1,024 requests that wait for their turn or for the kernel to fetch their result (then ENOMEM), root too; all users have four
+//!   times as many. Requests of one user are computed in at most half of the threads that others leave, of 32.
 //! - A signal does not break a request off; a killed program's request is computed to its end.
 #![forbid(unsafe_code)]
 
 mod fetched;
 mod reads;
 mod server;
+mod turns;
 pub mod wire;
 
 pub use server::{Error, serve, serve_device};

@@ -35,10 +35,12 @@ pub(crate) fn of(request: u32, address: u64, argument: &[u8]) -> Vec<(u64, u64)>
         CIOCAUTHCRYPT => {
             let op = CryptAuthOp::from_bytes(argument);
             reads.extend([(op.auth_src, op.auth_len.into()), (op.src, op.len.into()), (op.iv, EALG_MAX_BLOCK_LEN as u64)]);
-            let checks = op.flags & COP_FLAG_AEAD_SRTP_TYPE != 0 && op.op == COP_DECRYPT;
-            // No length is the whole tag, whose length the session knows.
-            let tag_len = if op.tag_len == 0 && checks { AALG_MAX_RESULT_LEN as u64 } else { op.tag_len.into() };
-            reads.push((op.tag, tag_len.min(AALG_MAX_RESULT_LEN as u64)));
+            // Nobody else looks there: the others have the tag behind the text, and where the last request of a program's structure had it is still in this one.
+            if op.flags & COP_FLAG_AEAD_SRTP_TYPE != 0 && op.op == COP_DECRYPT {
+                // No length is the whole tag, whose length the session knows.
+                let tag_len = if op.tag_len == 0 { AALG_MAX_RESULT_LEN as u64 } else { op.tag_len.into() };
+                reads.push((op.tag, tag_len.min(AALG_MAX_RESULT_LEN as u64)));
+            }
         }
         CIOCKEY => {
             let op = CryptKop::from_bytes(argument);
@@ -64,7 +66,7 @@ mod tests {
     use bywash_cryptodev_abi::linux::COP_ENCRYPT;
 
     #[test]
-    fn a_whole_tag_is_read_where_srtp_deciphers_and_no_other_tag_without_a_length() {
+    fn a_tag_is_read_where_srtp_deciphers_and_nowhere_else() {
         let tag = |flags, op, tag_len| {
             let asked = CryptAuthOp { flags, op, tag_len, tag: 0x5000, ..CryptAuthOp::default() };
             let mut argument = [0; CryptAuthOp::SIZE];
@@ -75,6 +77,8 @@ mod tests {
         assert_eq!(tag(COP_FLAG_AEAD_SRTP_TYPE, COP_DECRYPT, 0), Some(AALG_MAX_RESULT_LEN as u64));
         assert_eq!(tag(COP_FLAG_AEAD_SRTP_TYPE, COP_DECRYPT, 10), Some(10));
         assert_eq!(tag(COP_FLAG_AEAD_SRTP_TYPE, COP_ENCRYPT, 0), None);
+        assert_eq!(tag(COP_FLAG_AEAD_SRTP_TYPE, COP_ENCRYPT, 10), None);
         assert_eq!(tag(0, COP_DECRYPT, 0), None);
+        assert_eq!((tag(0, COP_DECRYPT, 16), tag(0, COP_ENCRYPT, 16)), (None, None), "left there by the last request");
     }
 }

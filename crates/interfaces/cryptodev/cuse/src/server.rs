@@ -2,19 +2,27 @@
 
 use crate::fetched::{Fetched, Part};
 use crate::reads;
+use crate::turns::{Turn, Turns};
 use crate::wire::{self, Ioctl, Message, Poll};
 use bywash_client::Clients;
-use bywash_cryptodev::{Answer, Device, Errno};
+use bywash_cryptodev::{Answer, Counted, Counts, Device, Errno};
 use bywash_cryptodev_abi::linux;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
 use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use zeroize::Zeroize;
 
-/// So many requests are computed at the same time.
-const THREADS: usize = 16;
+/// So many requests are computed at the same time; half as many of a user who is alone.
+const THREADS: usize = 32;
+/// Who may open the device is not to have all of this process's memory: so many opens, sessions and kept messages (up to 128 KiB each) of one user.
+const OPENS: usize = 1024;
+const SESSIONS: usize = 65_536;
+const KEPT: usize = 1024;
+/// All users have so many times as many: one may have more than one number (`/etc/subuid`).
+const USERS: usize = 4;
 /// Room for the longest message: its data, its header, and what later versions may add to it.
 const MESSAGE_MAX: usize = wire::DATA_MAX + 8192;
 /// Most that a request may read: what it writes is as much and at most this shorter than a message.
@@ -22,6 +30,7 @@ const READ_MAX: usize = wire::DATA_MAX - 4096;
 
 const EIO: i32 = 5;
 const EINVAL: i32 = 22;
+const ENFILE: i32 = 23;
 const ENOTTY: i32 = 25;
 const ENOSYS: i32 = 38;
 const POLLIN: u32 = 0x1 | 0x40;
@@ -65,8 +74,7 @@ pub fn serve_device(clients: &Clients, name: &str) -> Result<(), Error> {
 /// # Errors
 /// [`Error::Version`] and [`Error::Connection`].
 pub fn serve(channel: &OwnedFd, clients: &Clients, name: &str) -> Result<(), Error> {
-    let server =
-        Server { channel: channel.as_fd(), clients, name, files: Mutex::default(), results: Mutex::default(), next: AtomicU64::new(1) };
+    let server = Server::new(channel.as_fd(), clients, name);
     // The first message comes before all others.
     if !server.turn(&mut vec![0; MESSAGE_MAX])? {
         return Ok(());
@@ -88,6 +96,7 @@ pub fn serve(channel: &OwnedFd, clients: &Clients, name: &str) -> Result<(), Err
 /// An open file description.
 struct File {
     device: Device,
+    _counted: Counted,
     /// By what the kernel is told that poll has changed.
     polls: Mutex<Vec<u64>>,
 }
@@ -98,6 +107,7 @@ struct Computed {
     argument: u64,
     result: i32,
     writes: Vec<Part>,
+    _counted: Counted,
 }
 
 struct Server<'a> {
@@ -108,13 +118,25 @@ struct Server<'a> {
     /// By file and thread: a thread waits for one request at a time.
     results: Mutex<HashMap<(u64, u32), Computed>>,
     next: AtomicU64,
+    turns: Turns,
+    opens: Arc<Counts>,
+    sessions: Arc<Counts>,
+    /// Messages that wait, and results: what a program that was killed has left counts until its file is closed.
+    kept: Arc<Counts>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Server<'_> {
+impl<'a> Server<'a> {
+    fn new(channel: BorrowedFd<'a>, clients: &'a Clients, name: &'a str) -> Self {
+        let counts = |most_of_one| Counts::new(USERS * most_of_one, most_of_one);
+        let (opens, sessions, kept) = (counts(OPENS), counts(SESSIONS), counts(KEPT));
+        let (files, results, next) = (Mutex::default(), Mutex::default(), AtomicU64::new(1));
+        Self { channel, clients, name, files, results, next, turns: Turns::new(THREADS, kept.clone()), opens, sessions, kept }
+    }
+
     /// Takes a message and answers it; `false` once there are no more.
     fn turn(&self, buffer: &mut [u8]) -> Result<bool, Error> {
         use rustix::io::Errno as Kernel;
@@ -125,11 +147,10 @@ impl Server<'_> {
             Err(Kernel::INTR | Kernel::NOENT | Kernel::AGAIN) => return Ok(true),
             Err(errno) => return Err(Error::Connection(errno)),
         };
-        if let Some(message) = Message::parse(&buffer[..length])
-            && let Some(mut answer) = self.answer(&message)?
-        {
-            self.send(&answer);
-            answer.zeroize();
+        match Message::parse(&buffer[..length]) {
+            Some(message) if message.opcode == wire::IOCTL => self.in_turn(&message, &buffer[..length]),
+            Some(message) => self.answer(&message)?.iter().for_each(|answer| self.send(answer)),
+            None => {}
         }
         // Texts and keys were in both.
         buffer[..length].zeroize();
@@ -139,6 +160,35 @@ impl Server<'_> {
     /// What the kernel does not take any more belongs to a program that was killed.
     fn send(&self, message: &[u8]) {
         let _ = rustix::io::write(self.channel, message);
+    }
+
+    /// Answers a request, if it is its user's turn, and then those of the same user that have waited.
+    fn in_turn(&self, message: &Message<'_>, bytes: &[u8]) {
+        let mut waiting = match self.turns.begin(message.uid, bytes) {
+            Turn::Now => {
+                self.request(message);
+                self.turns.next(message.uid)
+            }
+            Turn::Instead(waiting) => Some(waiting),
+            Turn::Later => None,
+            Turn::Never => return self.send(&wire::done(message.unique, -Errno::ENOMEM.0, &[])),
+        };
+        while let Some(taken) = waiting {
+            if let Some(message) = Message::parse(&taken.message) {
+                self.request(&message);
+            }
+            drop(taken);
+            waiting = self.turns.next(message.uid);
+        }
+    }
+
+    /// Answers a request.
+    fn request(&self, message: &Message<'_>) {
+        let fail = |_| wire::done(message.unique, -EIO, &[]);
+        // A panic is a defect; the program hears of an error, and those that wait have their turn.
+        let mut answer = catch_unwind(AssertUnwindSafe(|| self.ioctl(message))).unwrap_or_else(fail);
+        self.send(&answer);
+        answer.zeroize();
     }
 
     fn answer(&self, message: &Message<'_>) -> Result<Option<Vec<u8>>, Error> {
@@ -152,12 +202,15 @@ impl Server<'_> {
                     return Err(Error::Version { major, minor });
                 }
             },
-            wire::OPEN => {
-                let fh = self.next.fetch_add(1, Ordering::Relaxed);
-                let file = File { device: Device::new(self.clients.of(message.thread)), polls: Mutex::default() };
-                lock(&self.files).insert(fh, Arc::new(file));
-                wire::opened(unique, fh)
-            }
+            wire::OPEN => self.opens.enter(message.uid).map_or_else(
+                || fail(ENFILE),
+                |_counted| {
+                    let fh = self.next.fetch_add(1, Ordering::Relaxed);
+                    let device = Device::of_user(self.clients.of(message.thread), self.sessions.clone(), message.uid);
+                    lock(&self.files).insert(fh, Arc::new(File { device, _counted, polls: Mutex::default() }));
+                    wire::opened(unique, fh)
+                },
+            ),
             wire::RELEASE => {
                 let fh = wire::released(message.body).unwrap_or_default();
                 let closed = lock(&self.files).remove(&fh);
@@ -165,7 +218,6 @@ impl Server<'_> {
                 drop(closed);
                 fail(0)
             }
-            wire::IOCTL => Ioctl::parse(message.body).map_or_else(|| fail(EIO), |ioctl| self.ioctl(unique, message.thread, &ioctl)),
             wire::POLL => Poll::parse(message.body).map_or_else(|| fail(EIO), |poll| self.poll(unique, &poll)),
             // A request that is being computed is answered soon. An interrupt itself has no answer.
             wire::INTERRUPT => return Ok(None),
@@ -175,8 +227,10 @@ impl Server<'_> {
         }))
     }
 
-    fn ioctl(&self, unique: u64, thread: u32, ioctl: &Ioctl<'_>) -> Vec<u8> {
+    fn ioctl(&self, message: &Message<'_>) -> Vec<u8> {
+        let (unique, thread) = (message.unique, message.thread);
         let refuse = |errno: i32| wire::done(unique, -errno, &[]);
+        let Some(ioctl) = Ioctl::parse(message.body) else { return wire::finish(wire::answer(unique, -EIO)) };
         let Some(file) = lock(&self.files).get(&ioctl.fh).cloned() else { return refuse(EIO) };
         let known = linux::REQUESTS.iter().any(|(request, _)| *request == ioctl.request);
         if ioctl.flags & wire::IOCTL_COMPAT != 0 || ioctl.flags & wire::IOCTL_UNRESTRICTED == 0 {
@@ -190,7 +244,7 @@ impl Server<'_> {
         let size = reads::argument_size(ioctl.request);
         let place = (ioctl.fh, thread);
         if ioctl.out_size > 0 {
-            return self.result(unique, place, ioctl);
+            return self.result(unique, place, &ioctl);
         }
         // What an earlier request of a thread of this number has left was never fetched: it was killed.
         lock(&self.results).remove(&place);
@@ -209,6 +263,8 @@ impl Server<'_> {
             // Another thread of the program has changed the argument between two looks.
             return refuse(EINVAL);
         }
+        // Asked for before anything is computed: a request that is refused has changed nothing.
+        let Some(_counted) = self.kept.enter(message.uid) else { return refuse(Errno::ENOMEM.0) };
         let Some(memory) = Fetched::new(&ranges, ioctl.data) else { return refuse(Errno::EFAULT.0) };
         let result = match file.device.request(ioctl.request, ioctl.argument, &memory) {
             Ok(Answer::Value(value)) => value,
@@ -223,7 +279,7 @@ impl Server<'_> {
         } else if let Err(errno) = reads::check(&ranges, wire::DATA_MAX) {
             return refuse(errno.0);
         }
-        lock(&self.results).insert(place, Computed { request: ioctl.request, argument: ioctl.argument, result, writes });
+        lock(&self.results).insert(place, Computed { request: ioctl.request, argument: ioctl.argument, result, writes, _counted });
         wire::again(unique, &[], &ranges)
     }
 
@@ -249,5 +305,54 @@ impl Server<'_> {
         }
         let events = if readiness.readable { POLLIN } else { 0 } | if readiness.writable { POLLOUT } else { 0 };
         wire::polled(unique, events)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bywash_client::Config;
+    use bywash_cryptodev_abi::Layout;
+    use bywash_cryptodev_abi::linux::{CIOCCRYPT, CIOCGSESSION, CRYPTO_NULL, CryptOp, SessionOp};
+
+    /// Opens; gives the file.
+    fn open(server: &Server<'_>, uid: u32) -> u64 {
+        let opened = server.answer(&Message { opcode: wire::OPEN, unique: 1, uid, thread: 7, body: &[0; 8] }).unwrap().unwrap();
+        u64::from_ne_bytes(opened[wire::OUT_HEADER..][..8].try_into().unwrap())
+    }
+
+    /// A request that has been sent with all that it reads; its result, or 0 if the kernel is to make room for it.
+    fn ask(server: &Server<'_>, (uid, thread): (u32, u32), fh: u64, request: u32, data: &[u8]) -> i32 {
+        let mut body = fh.to_ne_bytes().to_vec();
+        [wire::IOCTL_UNRESTRICTED, request].iter().for_each(|number| body.extend(number.to_ne_bytes()));
+        body.extend(0x1000_u64.to_ne_bytes());
+        [data.len() as u32, 0].iter().for_each(|number| body.extend(number.to_ne_bytes()));
+        body.extend(data);
+        let answer = server.ioctl(&Message { opcode: wire::IOCTL, unique: 2, uid, thread, body: &body });
+        i32::from_ne_bytes(answer[wire::OUT_HEADER..][..4].try_into().unwrap())
+    }
+
+    #[test]
+    fn sessions_and_results_are_counted_by_user() {
+        const ENOMEM: i32 = -Errno::ENOMEM.0;
+        let clients = Clients::new(Config::default()).unwrap();
+        let (channel, _kernel) = std::io::pipe().unwrap();
+        let mut server = Server::new(channel.as_fd(), &clients, "crypto");
+        (server.sessions, server.kept) = (Counts::new(100, 2), Counts::new(100, 3));
+        let (one, again, other) = (open(&server, 1), open(&server, 1), open(&server, 2));
+        let mut session = [0; SessionOp::SIZE];
+        SessionOp { cipher: CRYPTO_NULL, ..SessionOp::default() }.put_bytes(&mut session);
+        // Each thread's number is written when the kernel comes again, which it does not here: the results stay.
+        let asked = [(1, one), (1, again), (1, again), (2, other)];
+        let results: Vec<i32> =
+            (1..).zip(asked).map(|(thread, (uid, fh))| ask(&server, (uid, thread), fh, CIOCGSESSION, &session)).collect();
+        assert_eq!(results, [0, 0, ENOMEM, 0]);
+        let mut crypt = [0; CryptOp::SIZE];
+        CryptOp::default().put_bytes(&mut crypt);
+        let einval = -Errno::EINVAL.0;
+        assert_eq!(ask(&server, (1, 5), one, CIOCCRYPT, &crypt), einval, "no such session, and room");
+        assert_eq!(lock(&server.files)[&other].device.sessions(), 1);
+        server.kept = Counts::new(100, 0);
+        assert_eq!(ask(&server, (1, 6), one, CIOCCRYPT, &crypt), ENOMEM);
     }
 }

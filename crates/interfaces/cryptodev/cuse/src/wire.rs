@@ -52,6 +52,8 @@ pub struct Message<'a> {
     pub opcode: u32,
     /// Its answer has this number.
     pub unique: u64,
+    /// Whose thread it is. Of [`RELEASE`] it says nothing.
+    pub uid: u32,
     /// The thread that waits.
     pub thread: u32,
     /// What follows the header.
@@ -98,7 +100,13 @@ impl<'a> Message<'a> {
     /// Reads a message: `len, opcode, unique, nodeid, uid, gid, pid, total_extlen, padding`.
     pub fn parse(bytes: &'a [u8]) -> Option<Self> {
         let length = u32_at(bytes, 0)? as usize;
-        Some(Self { opcode: u32_at(bytes, 4)?, unique: u64_at(bytes, 8)?, thread: u32_at(bytes, 32)?, body: bytes.get(IN_HEADER..length)? })
+        Some(Self {
+            opcode: u32_at(bytes, 4)?,
+            unique: u64_at(bytes, 8)?,
+            uid: u32_at(bytes, 24)?,
+            thread: u32_at(bytes, 32)?,
+            body: bytes.get(IN_HEADER..length)?,
+        })
     }
 }
 

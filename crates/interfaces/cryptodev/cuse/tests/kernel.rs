@@ -3,6 +3,8 @@
 //! The stand-in does what `fs/fuse/ioctl.c` does: it sends a request, reads and writes a program's memory as the answers ask for, and sends it again.
 
 use bywash_client::{Clients, Config, Route};
+use bywash_cryptodev_abi::Layout;
+use bywash_cryptodev_abi::linux::{CIOCKEY, CRK_MOD_EXP, CrParam, CryptKop};
 use bywash_cryptodev_cuse::{CUSE, serve};
 use rustix::fd::OwnedFd;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
@@ -26,6 +28,7 @@ struct Kernel {
     channel: OwnedFd,
     server: Option<JoinHandle<()>>,
     unique: u64,
+    uid: u32,
     thread: u32,
     memory: Vec<u8>,
     /// How often the last request was sent.
@@ -39,7 +42,7 @@ impl Kernel {
             let clients = Clients::new(Config { route: Route::Here, ..Config::default() }).unwrap();
             serve(&theirs, &clients, "crypto").unwrap();
         });
-        let mut kernel = Self { channel, server: Some(server), unique: 2, thread: 77, memory: vec![0; 300_000], rounds: 0 };
+        let mut kernel = Self { channel, server: Some(server), unique: 2, uid: 1000, thread: 77, memory: vec![0; 300_000], rounds: 0 };
         let body: Vec<u8> = [7u32, 38, 0, 1].iter().flat_map(|number| number.to_ne_bytes()).collect();
         let (error, answer) = kernel.ask(4096, &body);
         assert_eq!(error, 0);
@@ -54,7 +57,9 @@ impl Kernel {
         let mut message = (40 + body.len() as u32).to_ne_bytes().to_vec();
         message.extend(opcode.to_ne_bytes());
         message.extend(self.unique.to_ne_bytes());
-        message.extend([0; 16]);
+        message.extend([0; 8]);
+        message.extend(self.uid.to_ne_bytes());
+        message.extend([0; 4]);
         message.extend(self.thread.to_ne_bytes());
         message.extend([0; 4]);
         message.extend(body);
@@ -77,15 +82,37 @@ impl Kernel {
     }
 
     fn open(&mut self) -> u64 {
-        let (error, answer) = self.ask(14, &[0; 8]);
-        assert_eq!((error, answer.len()), (0, 16));
-        u64::from_ne_bytes(answer[..8].try_into().unwrap())
+        self.try_open().unwrap()
     }
 
+    fn try_open(&mut self) -> Result<u64, i32> {
+        let (error, answer) = self.ask(14, &[0; 8]);
+        if error != 0 {
+            return Err(error);
+        }
+        assert_eq!(answer.len(), 16);
+        Ok(u64::from_ne_bytes(answer[..8].try_into().unwrap()))
+    }
+
+    /// As the kernel does it, whoever closes.
     fn release(&mut self, fh: u64) {
         let mut body = fh.to_ne_bytes().to_vec();
         body.extend([0; 16]);
+        let uid = std::mem::take(&mut self.uid);
         assert_eq!(self.ask(18, &body), (0, vec![]));
+        self.uid = uid;
+    }
+
+    /// Sends a round of an ioctl, and does not wait for its answer.
+    fn send_ioctl(&mut self, fh: u64, request: u32, data: &[u8]) {
+        let mut body = fh.to_ne_bytes().to_vec();
+        body.extend(2u32.to_ne_bytes());
+        body.extend(request.to_ne_bytes());
+        body.extend(BASE.to_ne_bytes());
+        body.extend((data.len() as u32).to_ne_bytes());
+        body.extend([0; 4]);
+        body.extend(data);
+        self.send(39, &body);
     }
 
     /// A program's ioctl, as `fuse_do_ioctl` does it; gives what it returns.
@@ -281,6 +308,58 @@ fn a_thread_without_a_number_is_refused() {
     assert_eq!(kernel.memory[0x1000..0x1010], PLAIN);
     kernel.thread = 1;
     assert_eq!(kernel.encrypt(fh, session, src, 16, src), 0);
+}
+
+#[test]
+fn opens_are_counted_by_user_until_they_are_closed() {
+    const ENFILE: i32 = 23;
+    let mut kernel = Kernel::start();
+    // Root is one of them.
+    kernel.uid = 0;
+    let first = kernel.open();
+    for _ in 1..1024 {
+        kernel.open();
+    }
+    assert_eq!(kernel.try_open(), Err(-ENFILE));
+    kernel.uid = 1000;
+    let other = kernel.open();
+    kernel.session(other);
+    kernel.uid = 0;
+    kernel.release(first);
+    kernel.open();
+    assert_eq!(kernel.try_open(), Err(-ENFILE));
+}
+
+/// 64 threads of a user ask for powers of numbers of 4096 bits, each of which takes some 20 ms.
+#[test]
+fn a_user_whose_requests_take_long_holds_up_no_other() {
+    const THREADS: u32 = 64;
+    let mut kernel = Kernel::start();
+    let fh = kernel.open();
+    let number = CrParam { crp_p: BASE + 0x1000, crp_nbits: 4096 };
+    let mut power = CryptKop { crk_op: CRK_MOD_EXP, crk_iparams: 3, crk_oparams: 1, ..CryptKop::default() };
+    power.crk_param[..4].fill(number);
+    // Argument, base, exponent, modulus: what the kernel has fetched by the last round.
+    let mut data = vec![0xff; CryptKop::SIZE + 3 * 512];
+    power.put_bytes(&mut data);
+    let began = kernel.unique;
+    for thread in 1..=THREADS {
+        kernel.thread = thread;
+        kernel.send_ioctl(fh, CIOCKEY, &data);
+    }
+    kernel.uid = 2000;
+    let body = [0; 8];
+    kernel.send(14, &body);
+    let (other, mut computed) = (kernel.unique, 0);
+    while kernel.receive().0 != other {
+        computed += 1;
+    }
+    assert!(computed < THREADS / 2, "{computed} of another's came before it");
+    let mut left: Vec<u64> = (computed..THREADS).map(|_| kernel.receive().0).collect();
+    left.sort_unstable();
+    left.dedup();
+    assert_eq!(left.len() as u32, THREADS - computed);
+    assert!(left.iter().all(|unique| (began + 1..other).contains(unique)));
 }
 
 #[test]

@@ -8,14 +8,17 @@ use crate::{memory, real};
 use core::ffi::{c_int, c_void};
 use core::mem;
 use core::ptr;
-use core::sync::atomic::{AtomicU8, Ordering::SeqCst};
+use core::sync::atomic::{AtomicU8, AtomicU32, Ordering::SeqCst};
 use libc::{SIG_DFL, SIGBUS, SIGSEGV, sighandler_t, siginfo_t, ucontext_t};
 
-/// Nobody has asked yet; our handlers are there; the program's are, or were.
+/// Nobody has asked yet; our handlers are there; the program's are, or were; a thread is about to install ours.
 const UNKNOWN: u8 = 0;
 const GUARDED: u8 = 1;
 const LEFT: u8 = 2;
+const INSTALLING: u8 = 3;
 static STATE: AtomicU8 = AtomicU8::new(UNKNOWN);
+/// Calls under way by which the program changes an action. One that began before the installation shows here, every other finds that it has begun.
+static CHANGING: AtomicU32 = AtomicU32::new(0);
 
 /// Whether a fault of ours will be caught.
 #[inline]
@@ -25,15 +28,29 @@ pub(crate) fn are_guarded() -> bool {
 
 /// Installs our handlers where the program has none for either signal. (One that is ignored stays so: programs that are executed inherit that.)
 pub(crate) fn guard() {
-    if STATE.load(SeqCst) != UNKNOWN {
+    if STATE.compare_exchange(UNKNOWN, INSTALLING, SeqCst, SeqCst).is_err() {
         return;
     }
     let are_free = [SIGSEGV, SIGBUS].into_iter().all(|signal| action_of(signal).is_some_and(|action| action.sa_sigaction == SIG_DFL));
+    let installed = are_free && CHANGING.load(SeqCst) == 0 && [SIGSEGV, SIGBUS].into_iter().all(install);
+    // The program may have left that state meanwhile.
+    let _ = STATE.compare_exchange(INSTALLING, if installed { GUARDED } else { LEFT }, SeqCst, SeqCst);
+}
+
+/// Puts ours in the place of the default action. What another thread has put there since that was looked at is put back, and what it puts there during that, too.
+fn install(signal: c_int) -> bool {
     let ours = action(on_fault as *const () as sighandler_t, libc::SA_SIGINFO | libc::SA_ONSTACK);
-    // SAFETY: a whole action, for a signal that is free.
-    let installed =
-        are_free && [SIGSEGV, SIGBUS].into_iter().all(|signal| unsafe { real::sigaction(signal, &raw const ours, ptr::null_mut()) } == 0);
-    STATE.store(if installed { GUARDED } else { LEFT }, SeqCst);
+    let (mut expected, mut put) = (SIG_DFL, ours);
+    loop {
+        let mut found = action(SIG_DFL, 0);
+        // SAFETY: a whole action, ours or one that was there, and our own struct.
+        if unsafe { real::sigaction(signal, &raw const put, &raw mut found) } != 0 {
+            return false;
+        } else if found.sa_sigaction == expected {
+            return is_ours(put.sa_sigaction);
+        }
+        (expected, put) = (put.sa_sigaction, found);
+    }
 }
 
 fn action(handler: sighandler_t, flags: c_int) -> libc::sigaction {
@@ -87,7 +104,19 @@ fn instruction(context: &mut ucontext_t) -> &mut u64 {
 }
 
 fn is_watched(signal: c_int) -> bool {
-    STATE.load(SeqCst) != UNKNOWN && matches!(signal, SIGSEGV | SIGBUS)
+    matches!(signal, SIGSEGV | SIGBUS)
+}
+
+/// A call by which the program changes the action for a signal: one that we have, or are about to take, is the program's from now on.
+fn changing<R>(signal: c_int, call: impl FnOnce() -> R) -> R {
+    if !is_watched(signal) {
+        return call();
+    }
+    CHANGING.fetch_add(1, SeqCst);
+    let _ = STATE.fetch_update(SeqCst, SeqCst, |state| (state != UNKNOWN).then_some(LEFT));
+    let result = call();
+    CHANGING.fetch_sub(1, SeqCst);
+    result
 }
 
 /// sigaction(2).
@@ -96,11 +125,9 @@ fn is_watched(signal: c_int) -> bool {
 /// That of the function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sigaction(signal: c_int, new: *const libc::sigaction, old: *mut libc::sigaction) -> c_int {
-    if is_watched(signal) && !new.is_null() {
-        STATE.store(LEFT, SeqCst);
-    }
     // SAFETY: the program's arguments.
-    let result = unsafe { real::sigaction(signal, new, old) };
+    let call = || unsafe { real::sigaction(signal, new, old) };
+    let result = if new.is_null() { call() } else { changing(signal, call) };
     if result == 0 && is_watched(signal) && !old.is_null() {
         // SAFETY: libc has just written there.
         let old = unsafe { &mut *old };
@@ -119,11 +146,8 @@ macro_rules! older {
         /// That of the function.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name(signal: c_int, handler: sighandler_t) -> sighandler_t {
-            if is_watched(signal) {
-                STATE.store(LEFT, SeqCst);
-            }
             // SAFETY: the program's arguments.
-            let old = unsafe { real::$name(signal, handler) };
+            let old = changing(signal, || unsafe { real::$name(signal, handler) });
             if is_ours(old) { SIG_DFL } else { old }
         }
     )* };

@@ -1,4 +1,4 @@
-//! C programs under `LD_PRELOAD`, one process for each scenario of `descriptors.c` and `processes.c`.
+//! C programs under `LD_PRELOAD`, one process for each scenario of `descriptors.c`, `processes.c` and `signals.c`.
 
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ fn program(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let place = |name: &str| folder.join(format!("cryptodev-{name}"));
     MADE.get_or_init(|| {
-        ["descriptors", "processes"].into_iter().for_each(|name| compile(name, &place(name), &[]));
+        ["descriptors", "processes", "signals"].into_iter().for_each(|name| compile(name, &place(name), &[]));
         ["library", "plugin"].into_iter().for_each(|name| compile(name, &place(name), &["-shared", "-fPIC"]));
     });
     place(name)
@@ -145,6 +145,15 @@ fn a_file_that_takes_the_number_of_standard_error_gets_no_lines() {
 fn a_library_may_take_a_lock_before_forks() {
     let both = format!("{}:{}", library().display(), program("library").display());
     passed(&under_preload("processes", "fork-library").env("LD_PRELOAD", both).output().expect("the program"));
+}
+
+/// The same library does at that moment what another thread would do.
+#[test]
+fn a_handler_set_while_ours_are_installed_stays_and_is_never_called_for_us() {
+    let both = format!("{}:{}", library().display(), program("library").display());
+    for scenario in ["first", "twice", "between", "begun"] {
+        passed(&under_preload("signals", scenario).env("LD_PRELOAD", &both).output().expect("the program"));
+    }
 }
 
 #[test]

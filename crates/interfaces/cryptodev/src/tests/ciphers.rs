@@ -1,7 +1,8 @@
 //! Ciphers through `CIOCCRYPT`.
 
 use crate::testing::{Ranges, device, hex};
-use crate::{Answer, Device, Errno};
+use crate::{Answer, Counts, Device, Errno};
+use bywash_client::{Client, Config};
 use bywash_cryptodev_abi::linux::*;
 
 /// SP 800-38A appendix F: key, the first plaintext block twice over, IV.
@@ -133,6 +134,45 @@ fn sessions_end() {
     let read_only = memory.put_read_only(&memory.get(memory.put_struct(&SessionOp { cipher: CRYPTO_NULL, ..SessionOp::default() }), 48));
     assert_eq!(device.request(CIOCGSESSION, read_only, &memory), Err(Errno::EFAULT));
     assert_eq!(device.sessions(), 0, "a session whose number cannot be told does not stay");
+}
+
+#[test]
+fn srtp_takes_counter_mode_or_no_cipher_and_no_other_stream() {
+    let (device, memory) = (device(), Ranges::default());
+    let ciphers = [(CRYPTO_AES_CTR, 16), (CRYPTO_NULL, 0), (CRYPTO_AES_CFB, 16), (CRYPTO_AES_OFB, 16), (CRYPTO_AES_CBC, 16)];
+    let taken = ciphers.map(|(cipher, keylen)| {
+        let (key, packet, tag, iv) = (memory.put(&hex(KEY)), memory.put(&[7; 44]), memory.put(&[0; 20]), memory.put(&hex(IV)));
+        let mac = CRYPTO_SHA1_HMAC;
+        let argument = memory.put_struct(&SessionOp { cipher, keylen, key, mac, mackeylen: 16, mackey: key, ses: 0 });
+        device.request(CIOCGSESSION, argument, &memory).unwrap();
+        let (ses, flags, src) = (memory.get_struct::<SessionOp>(argument).ses, COP_FLAG_AEAD_SRTP_TYPE, packet + 12);
+        let asked =
+            CryptAuthOp { ses, flags, len: 32, auth_len: 44, auth_src: packet, src, dst: src, tag, tag_len: 20, iv, ..Default::default() };
+        device.request(CIOCAUTHCRYPT, memory.put_struct(&asked), &memory)
+    });
+    let (right, wrong) = (Ok(Answer::Value(0)), Err(Errno::EINVAL));
+    assert_eq!(taken, [right, right, wrong, wrong, wrong]);
+}
+
+#[test]
+fn sessions_of_all_files_of_a_user_are_counted_until_they_end() {
+    let (memory, counts) = (Ranges::default(), Counts::new(100, 3));
+    let of = |uid| Device::of_user(Client::new(Config::default()), counts.clone(), uid);
+    let (first, second, other) = (of(1), of(1), of(2));
+    let null = |device: &Device| open(device, &memory, CRYPTO_NULL, &[]);
+    let ses = null(&first).unwrap();
+    null(&first).unwrap();
+    null(&second).unwrap();
+    assert_eq!((null(&first), null(&second)), (Err(Errno::ENOMEM), Err(Errno::ENOMEM)));
+    null(&other).unwrap();
+    let argument = memory.put_struct(&SessionOp { cipher: CRYPTO_NULL, ..SessionOp::default() });
+    let refusal = first.explained(CIOCGSESSION, argument, &memory).unwrap_err().to_string();
+    assert!(refusal.contains("user 1 has all") && refusal.contains("ENOMEM"), "{refusal}");
+    first.request(CIOCFSESSION, memory.put(&ses.to_ne_bytes()), &memory).unwrap();
+    null(&second).unwrap();
+    drop(first);
+    null(&second).unwrap();
+    assert_eq!(null(&second), Err(Errno::ENOMEM));
 }
 
 #[test]

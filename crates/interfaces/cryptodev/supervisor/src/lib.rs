@@ -46,7 +46,8 @@
 //!   of one that is not a descendant any more (a daemon adopted by init). There the device does not exist (ENOENT); requests on a descriptor that is
 //!   still there get ENOTTY.
 //! - *Signals.* A handler waits until a request that has been taken up is answered. (Kernels before 5.19 would make the request anew after it, a text enciphered twice; there nothing
-//!   is supervised.) One without SA_RESTART that comes before the request is taken up makes it fail with EINTR, opens of whatever file included.
+//!   is supervised. Kernels from 5.19 on still may, where the signal comes at the moment of the answer: this is believed to be mended in 6.1.156, 6.6.112, 6.12.53, 6.17.3 and 6.18, upstream by
+//!   cce436aafc2a, and older ones are not refused.) One without SA_RESTART that comes before the request is taken up makes it fail with EINTR, opens of whatever file included.
 //! - *A program executed in the midst of a request*, by another thread: what is written in the moment between asking whether the call still waits and writing, 64 KiB at most, may
 //!   reach the new program. The kernel has no write that is bound to the old one and keeps to what may be written there.
 //! - *When this process dies*, by `kill -9` say, the kernel answers every stopped call and every later one with ENOSYS, opens of whatever file included. No

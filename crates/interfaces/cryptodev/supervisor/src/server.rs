@@ -139,8 +139,8 @@ impl Server {
         // Our own table being full is the system's failure, as the program sees it.
         let theirs =
             description::open(&self.descriptions, Device::new(self.clients.of(notification.thread))).map_err(|_| Errno(libc::ENFILE))?;
-        let given = self.listener.give(notification.id, theirs.as_fd(), has(libc::O_CLOEXEC), true);
-        given.map(|_| Verdict::Answered).map_err(errno)
+        let given = self.listener.give(notification.id, theirs.as_fd(), has(libc::O_CLOEXEC));
+        given.map(|number| Verdict::Value(number.into())).map_err(errno)
     }
 
     fn request(&self, notification: &Notification, description: &Description, memory: &StoppedMemory<'_>) -> Result<i32, Errno> {
@@ -169,7 +169,7 @@ impl Server {
                 // A place that cannot be written is found out before there is a descriptor that nobody knows of.
                 memory.write(argument, &(-1i32).to_ne_bytes())?;
                 let theirs = theirs().map_err(errno)?;
-                let number = self.listener.give(notification.id, theirs.as_fd(), false, false).map_err(errno)?;
+                let number = self.listener.give(notification.id, theirs.as_fd(), false).map_err(errno)?;
                 memory.write(argument, &number.to_ne_bytes()).map(|()| 0)
             }
         }

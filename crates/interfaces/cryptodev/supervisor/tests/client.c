@@ -411,6 +411,24 @@ static void leak(void) {
     }
 }
 
+// What is opened is a descriptor of its own, and closed again, whatever becomes of who answers meanwhile; for as many seconds as a test takes.
+static void *opens(void *end) {
+    while (time(NULL) < *(time_t *)end) {
+        int fd = device();
+        CHECK(fd > 2 && close(fd) == 0);
+    }
+    return NULL;
+}
+
+static void storm(void) {
+    pthread_t all[8];
+    time_t end = time(NULL) + 4;
+    for (int i = 0; i < 8; i++)
+        CHECK(pthread_create(&all[i], NULL, opens, &end) == 0);
+    for (int i = 0; i < 8; i++)
+        pthread_join(all[i], NULL);
+}
+
 // Tells that it is there, waits for a line, and goes on: for tests that kill somebody meanwhile.
 static void waits(void) {
     int fd = device();
@@ -465,6 +483,7 @@ int main(int count, char **words) {
         {"once", once}, {"elsewhere", elsewhere}, {"faults", faults}, {"forks", forks}, {"dups", dups}, {"threads", threads},
         {"asynchronous", asynchronous}, {"interrupted", interrupted}, {"leak", leak}, {"waits", waits}, {"forever", forever},
         {"unwritable", unwritable}, {"again", again}, {"unanswered", unanswered}, {"reads", reads}, {"survivors", survivors}, {"execute", execute},
+        {"storm", storm},
     };
     if (count == 3 && strcmp(words[1], "bench") == 0)
         return bench(strtoul(words[2], NULL, 10)), 0;

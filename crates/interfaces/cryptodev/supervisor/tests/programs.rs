@@ -2,10 +2,11 @@
 
 use bywash_client::{Clients, Config, Route};
 use bywash_cryptodev_supervisor::{Supervision, Supervisor, support};
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, setrlimit};
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -240,6 +241,63 @@ fn a_killed_supervisor_leaves_no_program_hanging() {
     writeln!(stdin).unwrap();
     let said: Vec<String> = said.collect();
     assert_eq!(said, ["Function not implemented"; 2]);
+}
+
+/// This test again supervises a program that opens and closes in eight threads, and is stopped and goes on meanwhile, as by Ctrl-Z and `fg`.
+#[test]
+fn an_open_gives_a_descriptor_though_the_supervisor_is_stopped_meanwhile() {
+    let Some(client) = client() else { return };
+    if std::env::var_os("BYWASH_TEST_SUPERVISOR").is_some() {
+        return passes("storm");
+    }
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["an_open_gives_a_descriptor_though_the_supervisor_is_stopped_meanwhile", "--exact", "--nocapture"]);
+    let mut supervisor = command.env("BYWASH_TEST_SUPERVISOR", "1").env("BYWASH_TEST_PROGRAM", client).spawn().unwrap();
+    let number = Pid::from_child(&supervisor);
+    let status = loop {
+        for signal in [Signal::STOP, Signal::CONT] {
+            kill_process(number, signal).unwrap();
+            std::thread::sleep(Duration::from_micros(100));
+        }
+        if let Some(status) = supervisor.try_wait().unwrap() {
+            break status;
+        }
+    };
+    assert!(status.success(), "{status}");
+}
+
+/// A signal with a handler, not restarted, to the threads that answer.
+#[test]
+fn an_open_gives_a_descriptor_though_signals_interrupt_the_supervisor() {
+    extern "C" fn nothing(_: libc::c_int) {}
+    if client().is_none() {
+        return;
+    }
+    // SAFETY: a whole action, of zeros but for a handler that does nothing; for a signal that nobody else here uses.
+    unsafe {
+        let mut action: libc::sigaction = core::mem::zeroed();
+        action.sa_sigaction = nothing as *const () as libc::sighandler_t;
+        assert_eq!(libc::sigaction(libc::SIGUSR1, &raw const action, core::ptr::null_mut()), 0);
+    }
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !over.load(SeqCst) {
+                for thread in std::fs::read_dir("/proc/self/task").unwrap().filter_map(Result::ok) {
+                    let name = std::fs::read_to_string(thread.path().join("comm")).unwrap_or_default();
+                    let number: i32 = thread.file_name().to_str().unwrap().parse().unwrap();
+                    if name.trim_end() == "cryptodev" {
+                        // SAFETY: numbers only; a thread that has ended meanwhile is an error.
+                        unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), number, libc::SIGUSR1) };
+                    }
+                }
+                std::thread::sleep(Duration::from_micros(50));
+            }
+        });
+        let status = run("storm");
+        over.store(true, SeqCst);
+        assert!(status.unwrap().success());
+    });
 }
 
 /// Room for so many threads and no more: none, or two of the three with which answering begins. Nobody answers then; the program is told so, and not left waiting.
