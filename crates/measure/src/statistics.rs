@@ -1,6 +1,7 @@
 //! Medians, quantiles, and intervals that assume no distribution: times on a shared machine have none with a name.
 
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 
 /// A figure with the range in which it lies with 95 % confidence.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -12,6 +13,11 @@ pub struct Interval {
     /// Upper end.
     pub high: f64,
 }
+
+/// Values up to which the binomial distribution is summed; beyond, the normal one is as good, and 1/2 to the power of their number would soon be 0.
+const EXACT_VALUES: usize = 1000;
+/// Values of each series that [`ratio`] pairs with all of the other's: a million pairs are 8 MB.
+const PAIRED_VALUES: usize = 1000;
 
 /// The value below which the share `q` of the values lies, by linear interpolation; not a number without values.
 pub fn quantile(values: &[f64], q: f64) -> f64 {
@@ -43,16 +49,20 @@ pub fn median_interval(values: &[f64]) -> Interval {
 
 /// How many values lie outside the interval at each end: the most, k, for which P(Binomial(n, 1/2) <= k) stays within 2.5 %.
 fn values_outside(n: usize) -> usize {
+    if n > EXACT_VALUES {
+        return (n as f64 / 2.0 - 0.98 * (n as f64).sqrt() - 0.5) as usize;
+    }
     let mut term = 0.5f64.powi(i32::try_from(n).unwrap_or(i32::MAX));
     let (mut below, mut outside) = (term, 0);
-    loop {
+    while outside < n / 2 {
         term *= (n - outside) as f64 / (outside + 1) as f64;
         below += term;
         if below > 0.025 {
-            return outside;
+            break;
         }
         outside += 1;
     }
+    outside
 }
 
 /// The ratio of two series taken in the same rounds, side by side: the median of each round's ratio. What slows a round down slows both and
@@ -64,15 +74,28 @@ pub fn paired_ratio(numerators: &[f64], denominators: &[f64]) -> Interval {
 
 /// The ratio of two series taken at different times: Hodges and Lehmann's estimate, the median of all pairs' ratios, with the interval that
 /// inverts the test of Mann and Whitney (normal approximation). It covers the spread within the two series; that the machine itself
-/// was another between them it cannot know.
+/// was another between them it cannot know. Of a series of more than 1,000 values 1,000 are paired, from evenly all over its distribution; the interval
+/// is as wide as all of them have it.
 pub fn ratio(numerators: &[f64], denominators: &[f64]) -> Interval {
     let (m, n) = (numerators.len() as f64, denominators.len() as f64);
+    let (numerators, denominators) = (thinned(numerators), thinned(denominators));
     let mut ratios: Vec<f64> = numerators.iter().flat_map(|a| denominators.iter().map(move |b| a / b)).collect();
     ratios.sort_by(f64::total_cmp);
     let Some(last) = ratios.len().checked_sub(1) else { return Interval { low: f64::NAN, mid: f64::NAN, high: f64::NAN } };
-    let outside = (m * n / 2.0 - 1.96 * (m * n * (m + n + 1.0) / 12.0).sqrt()).floor().max(0.0) as usize;
-    let outside = outside.min(last / 2);
+    let outside = (m * n / 2.0 - 1.96 * (m * n * (m + n + 1.0) / 12.0).sqrt()).max(0.0);
+    let outside = ((outside * (ratios.len() as f64 / (m * n))) as usize).min(last / 2);
     Interval { low: ratios[outside], mid: of_sorted(&ratios, 0.5), high: ratios[last - outside] }
+}
+
+/// At most [`PAIRED_VALUES`] of the values, evenly by their order.
+fn thinned(values: &[f64]) -> Cow<'_, [f64]> {
+    if values.len() <= PAIRED_VALUES {
+        return Cow::Borrowed(values);
+    }
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    // The middle of each of so many stretches.
+    (0..PAIRED_VALUES).map(|place| sorted[(2 * place + 1) * sorted.len() / (2 * PAIRED_VALUES)]).collect()
 }
 
 #[cfg(test)]
@@ -91,6 +114,36 @@ mod tests {
     #[test]
     fn intervals_of_the_median_are_those_of_the_tables() {
         assert_eq!([1, 5, 6, 8, 9, 11, 12, 14, 15, 17, 18, 20, 25].map(values_outside), [0, 0, 0, 0, 1, 1, 2, 2, 3, 4, 4, 5, 7]);
+    }
+
+    /// Where 1/2 to the power of n is 0, nothing was ever summed to 2.5 %.
+    #[test]
+    fn intervals_of_many_values_have_an_end() {
+        assert_eq!([1000, 1001, 1074, 1075, 10_000, 1_000_000].map(values_outside), [468, 468, 504, 504, 4901, 499_019]);
+        let many: Vec<f64> = (0..100_001).map(f64::from).collect();
+        let interval = median_interval(&many);
+        assert_eq!(interval.mid, 50_000.0);
+        assert!((interval.low - 49_690.0).abs() < 1.0 && (interval.high - 50_310.0).abs() < 1.0, "{interval:?}");
+    }
+
+    #[test]
+    fn series_of_many_values_are_paired_in_bounded_memory() {
+        let mut random = noise(7);
+        let mut draw = |n: usize| -> Vec<f64> { (0..n).map(|_| 1.0 - random().ln()).collect() };
+        let (a, b) = (draw(2000), draw(1500));
+        let all = {
+            let mut ratios: Vec<f64> = a.iter().flat_map(|a| b.iter().map(move |b| a / b)).collect();
+            ratios.sort_by(f64::total_cmp);
+            let outside = (1.5e6 - 1.96 * (3e6f64 * 3501.0 / 12.0).sqrt()) as usize;
+            [ratios[outside], of_sorted(&ratios, 0.5), ratios[ratios.len() - 1 - outside]]
+        };
+        let Interval { low, mid, high } = ratio(&a, &b);
+        for (thinned, all) in [low, mid, high].into_iter().zip(all) {
+            assert!((thinned / all - 1.0).abs() < 1e-3, "{thinned} {all}");
+        }
+        let (a, b) = (draw(60_000), draw(60_000));
+        let Interval { low, mid, high } = ratio(&a, &b);
+        assert!(low < mid && mid < high && (mid - 1.0).abs() < 0.02 && high - low < 0.04, "{low} {mid} {high}");
     }
 
     /// Deterministic noise, uniform in 0..1.

@@ -23,6 +23,8 @@ const TEXT_BYTES_MAX: u64 = 1 << 20;
 const TEXT_BYTES_USUAL: u64 = 1 << 16;
 /// Longest file among sources that is looked at for identities, in bytes.
 const IDENTITY_TEXT_BYTES_MAX: u64 = 1 << 16;
+/// What the text of an identity begins with.
+const IDENTITY: &str = "BYWASH-IDENTITY-";
 /// Longest passphrase typed, in bytes.
 const PASSPHRASE_BYTES_MAX: u64 = 4096;
 
@@ -401,7 +403,18 @@ fn vault_failure(name: &str, error: &bywash_files::Error) -> Failure {
     Failure::new(exit, format!("{}{name}: {error}", KeyReference::SCHEME))
 }
 
+/// Refuses an identity itself where a path is looked for, which an error would show.
+fn refuse_secret(given: &Path, instead: &str) -> Result<(), Failure> {
+    match given.to_str().is_some_and(|text| text.trim().starts_with(IDENTITY)) {
+        true => {
+            Err(Failure::new(Exit::Usage, format!("an identity itself was given, which is secret, and other programs see it; {instead}")))
+        }
+        false => Ok(()),
+    }
+}
+
 fn recipients(client: &Client, given: &str) -> Result<Vec<Recipient>, Failure> {
+    refuse_secret(Path::new(given), "give its public half (bywash-x25519-...)")?;
     if let Some(name) = in_vault(Path::new(given)) {
         return Recipient::in_vault(client, name).map(|recipient| vec![recipient]).map_err(|error| vault_failure(name, &error));
     }
@@ -440,6 +453,7 @@ pub(super) fn is_identity_of(recipients: &[Recipient], file: Spot<'_>, len: u64)
 
 /// The identities in a file, or the one in the broker's vault.
 pub(super) fn identities(client: &Client, path: &Path) -> Result<Vec<Identity>, Failure> {
+    refuse_secret(path, "give the file that it is in")?;
     if let Some(name) = in_vault(path) {
         return Identity::in_vault(client, name).map(|identity| vec![identity]).map_err(|error| vault_failure(name, &error));
     }
@@ -453,4 +467,21 @@ pub(super) fn identities(client: &Client, path: &Path) -> Result<Vec<Identity>, 
         Identity::from_secret_text(line.trim()).map_err(|error| Failure::config(format!("{}:{number}: {error}", path.shown())))
     };
     some_of(meant(&text).map(parse), || format!("{}: there is no identity in it; make one with `bywash keygen -o FILE`", path.shown()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_identity_itself_is_refused_and_not_shown() {
+        let client = crate::files::client().unwrap();
+        for given in ["BYWASH-IDENTITY-X25519-hush", " BYWASH-IDENTITY-HYBRID-hush\n"] {
+            let refused = [recipients(&client, given).map(drop), identities(&client, Path::new(given)).map(drop)];
+            for failure in refused.map(Result::unwrap_err) {
+                assert_eq!(failure.exit, Exit::Usage);
+                assert!(failure.message.contains("which is secret") && !failure.message.contains("hush"), "{}", failure.message);
+            }
+        }
+    }
 }

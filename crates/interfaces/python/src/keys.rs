@@ -126,12 +126,16 @@ enum Source {
 }
 
 impl Source {
-    /// What one of these begins with is told apart from a path.
+    /// What one of these begins with is told apart from a path. A path may be shown in an error, so an identity never is one.
     fn of(begin: &str, given: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let is_itself = |text: &str| text.starts_with(begin) || text.starts_with(KeyReference::SCHEME);
-        match given.extract::<String>().map(Zeroizing::new) {
-            Ok(text) if is_itself(&text) => Ok(Self::Text(text)),
-            _ => given.extract().map(Self::File),
+        let Ok(text) = given.extract::<String>().map(Zeroizing::new) else { return given.extract().map(Self::File) };
+        let itself = text.trim();
+        if begin == RECIPIENT && itself.starts_with(IDENTITY) {
+            return Err(bad("one of the recipients is an identity, which is secret; give its public half").into_exception(given.py()));
+        }
+        match [begin, KeyReference::SCHEME].iter().any(|begin| itself.starts_with(begin)) {
+            true => Ok(Self::Text(Zeroizing::new(itself.to_owned()))),
+            false => given.extract().map(Self::File),
         }
     }
 }

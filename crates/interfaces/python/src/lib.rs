@@ -6,6 +6,7 @@
 //! | `whole` | `encrypt` and `decrypt`: bytes, files, file objects |
 //! | `memory` | containers that lie in memory |
 //! | `objects` | Python's file objects as streams |
+//! | `watch` | Ctrl-C, looked for meanwhile |
 //! | `file` | containers read and written in place |
 //! | `session` | an algorithm with a key |
 //! | `numbers` | numbers within their ranges |
@@ -28,6 +29,7 @@ mod numbers;
 mod objects;
 mod session;
 mod simulate;
+mod watch;
 mod whole;
 
 use pyo3::prelude::*;

@@ -1,8 +1,13 @@
 //! Containers that lie in memory: the same bytes as in a file, sealed straight into what Python gets.
 
 use crate::error::{Failure, Result};
+use crate::watch::watch;
+use bywash_files::geometry::Geometry;
 use bywash_files::sealer::Place;
 use bywash_files::{Error, Header, Sealer};
+
+/// Bytes of text between two looks for Ctrl-C.
+const LOOK_BYTES: usize = 1 << 20;
 
 /// Bytes of the container of a text.
 pub(crate) fn sealed_len(header: &Header, text: &[u8]) -> Result<usize> {
@@ -14,8 +19,9 @@ pub(crate) fn seal(sealer: &Sealer, header: &Header, text: &[u8], sealed: &mut [
     let (geometry, len) = (header.geometry(), text.len() as u64);
     let (front, stored) = sealed.split_at_mut(header.bytes().len());
     front.copy_from_slice(header.bytes());
-    let last = geometry.last_chunk(len);
+    let (last, look) = (geometry.last_chunk(len), look_between(geometry));
     for (chunk, stored) in (0..=last).zip(stored.chunks_mut(geometry.stored_size())) {
+        look(chunk)?;
         let at = geometry.text_offset(chunk) as usize;
         let text = &text[at..at + geometry.text_len(chunk, len)];
         sealer.seal_from(chunk, Place::last_if(chunk == last), text, stored)?;
@@ -35,8 +41,9 @@ pub(crate) fn open(sealer: &Sealer, header: &Header, sealed: &[u8], text: &mut [
 
 fn open_chunks(sealer: &Sealer, header: &Header, sealed: &[u8], text: &mut [u8]) -> Result<()> {
     let (geometry, len) = (header.geometry(), text.len() as u64);
-    let last = geometry.last_chunk(len);
+    let (last, look) = (geometry.last_chunk(len), look_between(geometry));
     for (chunk, stored) in (0..=last).zip(sealed[header.bytes().len()..].chunks(geometry.stored_size())) {
+        look(chunk)?;
         let (at, place) = (geometry.text_offset(chunk), Place::last_if(chunk == last));
         let text = &mut text[at as usize..at as usize + geometry.text_len(chunk, len)];
         if !sealer.open_into(chunk, place, stored, text)? {
@@ -46,6 +53,12 @@ fn open_chunks(sealer: &Sealer, header: &Header, sealed: &[u8], text: &mut [u8])
         }
     }
     Ok(())
+}
+
+/// Looks for Ctrl-C, before some of the chunks.
+fn look_between(geometry: Geometry) -> impl Fn(u64) -> Result<()> {
+    let (every, watch) = ((LOOK_BYTES / geometry.chunk_size()).max(1) as u64, watch());
+    move |chunk| if chunk.is_multiple_of(every) { watch() } else { Ok(()) }
 }
 
 fn too_long() -> Failure {

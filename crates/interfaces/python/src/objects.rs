@@ -26,6 +26,8 @@ impl Writer {
 impl Read for Reader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         Python::attach(|py| {
+            // So that Ctrl-C ends it: an object that is not written in Python does not look itself.
+            py.check_signals()?;
             let read = self.0.bind(py).call_method1("read", (buffer.len(),))?;
             if read.is_none() {
                 return Err(io::Error::new(ErrorKind::WouldBlock, "the source has nothing just now; give one that blocks"));

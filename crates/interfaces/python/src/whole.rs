@@ -1,7 +1,7 @@
 //! `encrypt` and `decrypt`: from bytes, a file or a file object to bytes, a file or a file object.
 //!
-//! File objects are called by the thread that called us, as Python's own functions do: one may be bound to it, and Ctrl-C ends a call into it. From file to
-//! file that thread looks for Ctrl-C between groups of chunks.
+//! File objects are called by the thread that called us, as Python's own functions do: one may be bound to it, and Ctrl-C ends a call into it. Else that thread
+//! looks for Ctrl-C between groups of chunks, or where it writes them.
 
 use crate::bytes::bytes_with;
 use crate::engines::client;
@@ -10,6 +10,7 @@ use crate::keys::{Keys, bytes_of};
 use crate::memory;
 use crate::numbers;
 use crate::objects::{Reader, Writer};
+use crate::watch::{Watched, watch};
 use bywash_client::Client;
 use bywash_files::disk::{Access, Disk, FolderJournals, Journals};
 use bywash_files::geometry::{CHUNK_BYTES_MAX, CHUNK_BYTES_MIN};
@@ -22,15 +23,12 @@ use std::fs::{File, Metadata};
 use std::io::{self, Cursor, Read, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
 use zeroize::Zeroizing;
 
 /// Threads of one file at most.
 const THREADS_MAX: u64 = u16::MAX as u64;
-/// How often Ctrl-C is looked for: to hold Python takes its time while others have it.
-const LOOK: Duration = Duration::from_millis(50);
 
 /// Where a text comes from.
 enum Source {
@@ -88,10 +86,12 @@ struct Writing<'a> {
     verify: bool,
     /// Whose files are not replaced.
     keys: &'a Keys,
+    /// Called before a result gets its name: what fails earlier has left nothing there.
+    publishing: Option<&'a Py<PyAny>>,
 }
 
 #[pyfunction]
-#[pyo3(signature = (source, target, keys, aead, chunk_size, threads, overwrite, verify, engine, source_below=None, target_below=None))]
+#[pyo3(signature = (source, target, keys, aead, chunk_size, threads, overwrite, verify, engine, source_below=None, target_below=None, publishing=None))]
 #[expect(clippy::too_many_arguments, reason = "the options of the function that Python's users see")]
 pub(crate) fn encrypt(
     py: Python<'_>,
@@ -106,6 +106,7 @@ pub(crate) fn encrypt(
     engine: Option<&str>,
     source_below: Option<PathBuf>,
     target_below: Option<PathBuf>,
+    publishing: Option<Py<PyAny>>,
 ) -> PyResult<Py<PyAny>> {
     let keys = keys.get();
     let chunk_size = numbers::whole("chunk_size", chunk_size, CHUNK_BYTES_MIN as u64..=CHUNK_BYTES_MAX as u64)? as usize;
@@ -124,7 +125,7 @@ pub(crate) fn encrypt(
         });
     };
     let (source, target) = (source_of(source, source_below)?, target_of(target, target_below)?);
-    let writing = Writing { threads, overwrite, verify, keys };
+    let writing = Writing { threads, overwrite, verify, keys, publishing: publishing.as_ref() };
     let bytes = detached(py, || {
         let (header, sealer) = make()?;
         match (source, target) {
@@ -145,7 +146,7 @@ pub(crate) fn encrypt(
 }
 
 #[pyfunction]
-#[pyo3(signature = (source, target, keys, threads, overwrite, verify, engine, source_below=None, target_below=None))]
+#[pyo3(signature = (source, target, keys, threads, overwrite, verify, engine, source_below=None, target_below=None, publishing=None))]
 #[expect(clippy::too_many_arguments, reason = "the options of the function that Python's users see")]
 pub(crate) fn decrypt(
     py: Python<'_>,
@@ -158,6 +159,7 @@ pub(crate) fn decrypt(
     engine: Option<&str>,
     source_below: Option<PathBuf>,
     target_below: Option<PathBuf>,
+    publishing: Option<Py<PyAny>>,
 ) -> PyResult<Py<PyAny>> {
     let keys = keys.get();
     let threads = numbers::whole("threads", threads, 1..=THREADS_MAX)? as usize;
@@ -175,7 +177,7 @@ pub(crate) fn decrypt(
         });
     };
     let (source, target) = (source_of(source, source_below)?, target_of(target, target_below)?);
-    let writing = Writing { threads, overwrite, verify, keys };
+    let writing = Writing { threads, overwrite, verify, keys, publishing: publishing.as_ref() };
     let bytes = detached(py, || match (source, target) {
         (Source::Path(source), Target::Path(target)) => open_file(unlock, &source, &target, writing),
         (source, target) => {
@@ -287,8 +289,8 @@ fn to(target: Target, writing: Writing<'_>, write: impl FnOnce(&mut dyn Write) -
         Target::Object(mut writer) => write(&mut writer),
         Target::Path(named) => {
             refuse_if_there(&named.path, writing)?;
-            let mut draft = Draft::new(named.spot()).at(&named.path)?;
-            let bytes = write(&mut draft.file).map_err(|failure| match failure {
+            let draft = Draft::new(named.spot()).at(&named.path)?;
+            let bytes = write(&mut Watched::new(&draft.file)).map_err(|failure| match failure {
                 Failure::Files(error) if is_of_target(&error) => Failure::At(named.path.clone(), error),
                 other => other,
             })?;
@@ -308,19 +310,6 @@ fn is_of_target(error: &bywash_files::Error) -> bool {
 /// The file that an error is of.
 fn blamed<'a>(error: &bywash_files::Error, source: &'a Named, target: &'a Named) -> &'a Path {
     if is_of_target(error) { &target.path } else { &source.path }
-}
-
-/// Whether nobody pressed Ctrl-C, asked now and then.
-fn watch() -> impl Fn() -> bywash_files::Result<()> + Sync {
-    let last = Mutex::new(Instant::now());
-    move || {
-        let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
-        if last.elapsed() < LOOK {
-            return Ok(());
-        }
-        *last = Instant::now();
-        Python::attach(|py| py.check_signals()).map_err(|error| io::Error::other(error).into())
-    }
 }
 
 fn seal_file(header: &Header, sealer: &Sealer, source: &Named, target: &Named, writing: Writing<'_>) -> Result<u64> {
@@ -371,7 +360,10 @@ fn refuse_if_there(target: &Path, writing: Writing<'_>) -> Result<()> {
 
 fn publish(draft: Draft, target: &Named, writing: Writing<'_>) -> Result<()> {
     refuse_if_there(&target.path, writing)?;
-    let sync = |file: &File| file.sync_all();
-    let published = sync(&draft.file).and_then(|()| draft.publish(&target.path, writing.overwrite));
+    draft.file.sync_all().at(&target.path)?;
+    if let Some(publishing) = writing.publishing {
+        Python::attach(|py| publishing.call0(py))?;
+    }
+    let published = draft.publish(&target.path, writing.overwrite);
     published.and_then(|()| sync_folder_of(target.spot())).at(&target.path)
 }

@@ -170,6 +170,13 @@ def test_no_key_is_shown_or_pickled(tmp_path):
     with pytest.raises(bywash.BadArgument) as raised:
         bywash.Keys(identities=["BYWASH-IDENTITY-X25519-secretsecret"])
     assert "secretsecret" not in str(raised.value)
+    secret = identity.read_text().split()[-1]
+    for given in (secret, f" {secret}", f"{secret}\n"):
+        with pytest.raises(bywash.BadArgument, match="one of the recipients is an identity, which is secret; give its public half") as raised:
+            bywash.Keys(recipients=[recipient, given])
+        assert secret not in str(raised.value)
+        sealed = bywash.encrypt(b"text", recipients=[f" {recipient}\n"])
+        assert bywash.decrypt(sealed, identities=[given]) == b"text"
 
 
 def test_other_threads_run_while_it_works(keys, tmp_path):

@@ -21,8 +21,18 @@ def keys():
     return bywash.Keys(key=bytes(range(32)))
 
 
-@pytest.mark.parametrize("call", ["encrypt('big', 'made', keys)", "encrypt('big', 'made', keys, threads=1, verify=True)", "decrypt('sealed', 'made', keys)"])
-def test_ctrl_c_ends_work_from_file_to_file_and_leaves_nothing(call, keys, tmp_path):
+@pytest.mark.parametrize(
+    "call",
+    [
+        "encrypt('big', 'made', keys)",
+        "encrypt('big', 'made', keys, threads=1, verify=True)",
+        "decrypt('sealed', 'made', keys)",
+        "encrypt(open('big', 'rb'), 'made', keys)",
+        "decrypt(open('sealed', 'rb'), 'made', keys)",
+        "encrypt(bytes(1 << 30), 'made', keys)",
+    ],
+)
+def test_ctrl_c_ends_work_into_a_file_and_leaves_nothing(call, keys, tmp_path):
     with open(tmp_path / "big", "wb") as big:
         big.truncate(1 << 30 if "decrypt" in call else 6 << 30)
     if "decrypt" in call:
@@ -42,6 +52,32 @@ except KeyboardInterrupt: sys.exit(42)
     assert {path.name for path in tmp_path.iterdir()} <= {"big", "sealed"}
     for path in tmp_path.iterdir():
         path.unlink()
+
+
+@pytest.mark.parametrize("name", ["encrypt", "decrypt"])
+def test_signals_are_looked_for_in_memory(name, keys):
+    """At the end of the call one would be seen in any case, and no second one."""
+
+    class Stop(Exception):
+        pass
+
+    def handler(*_):
+        signal.signal(signal.SIGALRM, stop)
+        signal.setitimer(signal.ITIMER_REAL, 0.01)
+
+    def stop(*_):
+        raise Stop
+
+    text = bytes(1 << 30)
+    given = bywash.encrypt(text, keys=keys) if name == "decrypt" else text
+    before = signal.signal(signal.SIGALRM, handler)
+    signal.setitimer(signal.ITIMER_REAL, 0.01)
+    try:
+        with pytest.raises(Stop):
+            getattr(bywash, name)(given, keys=keys)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def test_file_objects_are_called_by_the_thread_that_called(keys):

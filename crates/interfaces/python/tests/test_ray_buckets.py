@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import re
 import threading
 import time
 import urllib.parse
@@ -15,11 +16,12 @@ obstore = pytest.importorskip("obstore", reason="no obstore: pip install 'bywash
 
 import bywash
 import bywash.ray
-from bywash.ray import _watch
+from bywash.ray import _bucket, _watch
 from bywash.ray._bucket import PART_BYTES, Bucket
 from bywash.ray._faults import Taken
-from bywash.ray._objects import Object, PassedOver
+from bywash.ray._objects import Changed, Object, PassedOver
 from bywash.ray._watch import watched
+from bywash.ray._work import Job, KeySource, Work
 
 
 class _Answers(BaseHTTPRequestHandler):
@@ -35,8 +37,9 @@ class _Answers(BaseHTTPRequestHandler):
         for name, value in {"content-length": str(len(body)), **headers}.items():
             self.send_header(name.replace("_", "-"), value)
         self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(body)
+        for start in range(0, len(body) if self.command != "HEAD" else 0, SLICE_BYTES):
+            self.wfile.write(body[start : start + SLICE_BYTES])
+            time.sleep(self.server.pause_s)
 
     def refuse(self, status, code):
         self.answer(status, f"<?xml version='1.0'?>\n<Error><Code>{code}</Code><Message>It is\nso</Message></Error>".encode())
@@ -55,7 +58,11 @@ class _Answers(BaseHTTPRequestHandler):
             return self.listing()
         if (data := self.server.objects.get(key[0])) is None:
             return self.refuse(404, "NoSuchKey")
-        return self.answer(200, data, etag=tag(data), last_modified="Sun, 01 Nov 2026 00:00:00 GMT")
+        meta = {"etag": tag(data), "last_modified": "Sun, 01 Nov 2026 00:00:00 GMT"}
+        if wanted := re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers["range"] or ""):
+            start, end = int(wanted[1]), min(int(wanted[2]) + 1, len(data))
+            return self.answer(206, data[start:end], content_range=f"bytes {start}-{end - 1}/{len(data)}", **meta)
+        return self.answer(200, data, **meta)
 
     do_HEAD = do_GET
 
@@ -74,12 +81,21 @@ class _Answers(BaseHTTPRequestHandler):
         prefix = urllib.parse.parse_qs(self.path.partition("?")[2]).get("prefix", [""])[0]
         found = {key: data for key, data in sorted(self.server.objects.items()) if key.startswith(prefix)}
         dates = "<LastModified>2026-11-01T00:00:00.000Z</LastModified>"
-        entries = [f"<Contents><Key>{escape(key)}</Key>{dates}<ETag>{escape(tag(data))}</ETag><Size>{len(data)}</Size></Contents>" for key, data in found.items()]
+        listed = lambda data: tag(data).strip('"') if self.server.lists_bare_tags else escape(tag(data))
+        entries = [f"<Contents><Key>{escape(key)}</Key>{dates}<ETag>{listed(data)}</ETag><Size>{len(data)}</Size></Contents>" for key, data in found.items()]
         self.answer(200, f"<ListBucketResult><IsTruncated>false</IsTruncated>{''.join(entries)}</ListBucketResult>".encode())
 
 
+SLICE_BYTES = 16 << 10
+"""That a slow server sends at a time."""
+
+
 def tag(data):
-    return f'"{hashlib.md5(data).hexdigest()}"'
+    return f'"{version(data)}"'
+
+
+def version(data):
+    return hashlib.md5(data).hexdigest()
 
 
 class Store(ThreadingHTTPServer):
@@ -87,7 +103,7 @@ class Store(ThreadingHTTPServer):
 
     def __init__(self):
         super().__init__(("127.0.0.1", 0), _Answers)
-        self.objects, self.refusal, self.has_no_conditions = {}, None, False
+        self.objects, self.refusal, self.has_no_conditions, self.lists_bare_tags, self.pause_s = {}, None, False, False, 0
         threading.Thread(target=self.serve_forever, args=(0.01,), daemon=True).start()
 
     @property
@@ -120,8 +136,102 @@ def test_an_empty_object_that_was_filled_since_is_no_folder(store):
     store.objects["raw/now"] = b"full"
     bucket = Bucket("s3://lab/raw", store.options)
     listed = {"path": "now", "size": 0, "e_tag": tag(b""), "last_modified": ""}
-    assert bucket._look_at_empty(listed) == Object("now", 4, tag(b"full"))
+    assert bucket._look_at_empty(listed) == Object("now", 4, version(b"full"))
     assert bucket._look_at_empty({**listed, "path": "gone"}) == PassedOver("gone/", "what stands for a folder")
+
+
+def test_a_key_with_a_slash_at_its_end_and_content_does_not_hide_its_neighbour(store, tmp_path, key_file, cluster):
+    """Both are listed under one name, and that without the slash is read."""
+    store.objects.update({"raw/both": b"the file", "raw/both-": b"in between", "raw/both/": b"what the console put there"})
+    given = {"source_options": store.options, "target_options": store.options, "key_file": key_file, "workers": 1, "progress": False}
+    for expected in ((2, 0), (0, 2)):
+        report = bywash.ray.encrypt("s3://lab/raw", "s3://lab/sealed", manifest=tmp_path / "manifest", **given).check()
+        assert (report.objects, report.before) == expected
+        assert report.passed_over == {"both/": "its key ends in /, and one without it is there"}
+        assert bywash.decrypt(store.objects["sealed/both.bywash"], key_file=key_file) == b"the file"
+        store.objects["sealed/both.bywash/"] = b"the console's too"
+    bucket = Bucket("s3://lab/raw", store.options)
+    _, _, stranger = sorted((found for found in bucket.list()), key=lambda found: found.size)
+    read = Object("both", 8, version(b"the file"))
+    assert {bucket.told_apart(read, stranger), bucket.told_apart(stranger, read)} == {(read, PassedOver("both/", "its key ends in /, and one without it is there"))}
+
+
+def test_tags_with_quotes_and_without_are_the_same(store, tmp_path, key_file, cluster):
+    """Azure's listings give them without, its other answers with."""
+    store.lists_bare_tags = True
+    store.objects.update({"raw/one": b"1", "raw/two": b"2", "raw/empty": b""})
+    given = {"source_options": store.options, "target_options": store.options, "key_file": key_file, "workers": 1, "progress": False}
+    encrypt = lambda: bywash.ray.encrypt("s3://lab/raw", "s3://lab/sealed", manifest=tmp_path / "manifest", **given).check()
+    assert encrypt().objects == 3
+    assert (encrypt().objects, encrypt().before) == (0, 3)
+    # Older manifests have them.
+    text = (tmp_path / "manifest").read_text()
+    (tmp_path / "manifest").write_text(re.sub(r'"version": "(\w+)"', r'"version": "\\"\1\\""', text))
+    assert (encrypt().objects, encrypt().before) == (0, 3)
+
+
+def test_how_long_an_object_takes_to_read_is_not_bounded(store, monkeypatch):
+    monkeypatch.setattr(_bucket, "PART_BYTES", 4 * SLICE_BYTES)
+    monkeypatch.setattr(store, "pause_s", 0.1)
+    data = os.urandom(9 * 4 * SLICE_BYTES + 1)
+    store.objects["raw/slow"] = data
+    options = {**store.options, "client_options": {"allow_http": True, "timeout": "2s"}}
+    bucket = Bucket("s3://lab/raw", options)
+    (listed,) = bucket.list()
+    with bucket.read(listed) as stream:
+        assert b"".join(iter(lambda: stream.read(1 << 20), b"")) == data
+    with bucket.read(listed) as stream:
+        stream.read(1)
+        store.objects["raw/slow"] = bytes(len(data))
+        with pytest.raises(Changed):
+            list(iter(lambda: stream.read(1 << 20), b""))
+
+
+def test_a_request_has_time_for_its_body_unless_the_options_say_otherwise(store):
+    assert Bucket("s3://lab/raw", store.options)._store.client_options["timeout"] == "2m"
+    options = {**store.options, "client_options": {"allow_http": True, "timeout": "7s"}}
+    assert Bucket("s3://lab/raw", options)._store.client_options["timeout"] == "7s"
+
+
+def test_large_results_have_larger_parts(s3, monkeypatch):
+    """S3 takes 10,000 of one upload."""
+    opened = []
+
+    class Writers:
+        @staticmethod
+        def open_writer(_store, _name, buffer_size, max_concurrency):
+            opened.append((buffer_size, max_concurrency))
+
+    bucket = Bucket("s3://lab/parts-test", s3.options)
+    really = bucket._obstore
+    monkeypatch.setattr(bucket, "_obstore", Writers)
+    for size in (0, 70 << 30, 100 << 30, 5 << 40):
+        bucket.open_parts("huge", size)
+    assert opened[:2] == [(PART_BYTES, 4)] * 2
+    assert all(size * 1.01 < buffer * 10_000 for (buffer, _), size in zip(opened, (0, 70 << 30, 100 << 30, 5 << 40), strict=True))
+    assert all(ahead == 1 or buffer * ahead <= 4 * PART_BYTES for buffer, ahead in opened) and opened[-1][1] == 1
+    monkeypatch.setattr(bucket, "_obstore", really)
+    monkeypatch.setattr(_bucket, "PARTS", 3)
+
+    def write(upload):
+        for _ in range(5):
+            upload.write(bytes(PART_BYTES))
+
+    written = bucket.write("large", write, True, False, 5 * PART_BYTES)
+    assert written.version.endswith("-3") and written.size == 5 * PART_BYTES
+
+
+def test_an_outcome_says_whether_something_may_be_there(store, tmp_path, key_file, plain):
+    keys = KeySource(key_file=key_file)
+    work = Work(Job("encrypt", str(plain), "s3://lab/sealed", keys, target_options=store.options, proofs=keys.proofs()), None)
+    one = next(found for found in work.source.list() if found.name == "one")
+    (done,) = work.batch([one])
+    (taken,) = work.batch([one])
+    (gone,) = work.batch([Object("gone", 1, "")])
+    store.refusal = (503, "SlowDown")
+    (unanswered,) = work.batch([one])
+    assert [outcome.may_be_there for outcome in (done, taken, gone, unanswered)] == [True, False, False, True]
+    assert [bool(outcome.error) for outcome in (done, taken, gone, unanswered)] == [False, True, True, True]
 
 
 @pytest.mark.parametrize("key", ["raw/a//b", "raw/../b", "raw/./b", "raw/a\tb"])
@@ -161,7 +271,7 @@ def test_nothing_is_replaced_that_somebody_else_put_there(store):
     for has_no_conditions in (False, True):
         store.has_no_conditions = has_no_conditions
         store.objects.clear()
-        put = lambda text, may_replace: bucket.write("one", lambda upload: upload.write(text), True, may_replace)
+        put = lambda text, may_replace: bucket.write("one", lambda upload: upload.write(text), True, may_replace, len(text))
         assert put(b"first", False).size == 5
         with pytest.raises(Taken, match=r"its result's name is taken .* --force"):
             put(b"other", False)
@@ -175,7 +285,7 @@ def test_a_put_that_is_sent_again_finds_its_own(store):
     """Its answer was lost; the bytes are the same, and nobody else's: each result is encrypted with a salt of its own."""
     bucket = Bucket("s3://lab/sealed", store.options)
     store.objects["sealed/one"] = b"mine"
-    assert bucket.write("one", lambda upload: upload.write(b"mine"), False, False).version == tag(b"mine")
+    assert bucket.write("one", lambda upload: upload.write(b"mine"), False, False, 4).version == version(b"mine")
 
 
 def test_a_put_without_an_answer_is_sent_again(store, monkeypatch):

@@ -178,7 +178,8 @@ def test_what_is_written_to_while_it_is_read_is_not_uploaded(plain, tmp_path, ke
     class Store:
         ended = []
 
-        def write(self, name, write, checksum, may_replace):
+        def write(self, name, write, checksum, may_replace, size, putting):
+            assert size == (plain / name.removesuffix(".bywash")).stat().st_size
             write(io.BytesIO())
             self.ended.append(name)
             return Written(1, "", None)
@@ -262,6 +263,7 @@ def test_no_secret_is_taken_for_a_recipient_or_told(seal, tmp_path):
     (tmp_path / "none").write_text("# nobody\n")
     for wrong, said in [
         ([secret], "an identity, which is secret"),
+        ([f" {secret}\n"], "an identity, which is secret"),
         ([str(tmp_path / "identity")], "identity:2: it is no recipient"),
         ([str(tmp_path / "none")], "there is no recipient in it"),
         ("bywash-x25519-abc", "give a list"),
@@ -269,6 +271,8 @@ def test_no_secret_is_taken_for_a_recipient_or_told(seal, tmp_path):
         with pytest.raises(bywash.BadArgument, match=said) as raised:
             seal(recipients=wrong)
         assert secret not in str(raised.value)
+    with pytest.raises(bywash.BadArgument, match="a secret does not go through Ray"):
+        bywash.ray.decrypt(tmp_path, tmp_path / "back", identities=[f" {secret}\n"], manifest=tmp_path / "manifest2")
 
 
 def test_places_mean_the_same_for_every_worker(seal, plain, tmp_path, monkeypatch):

@@ -187,6 +187,72 @@ def test_what_a_dead_worker_had_put_is_completed(seal, tmp_path, monkeypatch):
     assert (report.objects, report.workers_lost) == (3, 1)
 
 
+def test_a_stranger_that_was_there_before_a_try_stays_whatever_ends_that(seal, plain, tmp_path, monkeypatch):
+    class Dying(_run.Work):
+        def __init__(self, job, engine):
+            super().__init__(job, engine)
+
+        def ready(self):
+            return "cpu"
+
+        def batch(self, objects, ours):
+            os._exit(1)
+
+    seal().check()
+    (plain / "new").write_text("new")
+    (plain / "free").write_text("free")
+    (tmp_path / "sealed/new.bywash").write_text("a stranger's")
+    as_worker(monkeypatch, Dying)
+    report = seal()
+    assert report.faults["new"] is bywash.ray.Fault.TAKEN and "its worker died" in report.failed["free"]
+    monkeypatch.undo()
+    report = seal()
+    assert report.objects == 1 and report.faults == {"new": bywash.ray.Fault.TAKEN}
+    assert (tmp_path / "sealed/new.bywash").read_text() == "a stranger's"
+    assert seal(overwrite=True).check().objects == 1
+
+
+def failing(is_late):
+    """Workers whose objects all fail, before anything is put or after."""
+
+    class Failing(_run.Work):
+        def __init__(self, job, engine):
+            super().__init__(job, engine)
+
+        def ready(self):
+            return "cpu"
+
+        def batch(self, objects, ours):
+            return super().batch(objects, ours)
+
+        def _transform(self, *given):
+            if is_late:
+                super()._transform(*given)
+            raise PermissionError(errno.EACCES, "Permission denied")
+
+    return Failing
+
+
+def test_names_of_what_failed_before_it_was_put_are_not_ours(seal, tmp_path, monkeypatch):
+    as_worker(monkeypatch, failing(is_late=False))
+    assert len(seal().failed) == 3
+    monkeypatch.undo()
+    (tmp_path / "sealed/one.bywash").write_text("a stranger's")
+    report = seal()
+    assert report.objects == 2 and report.faults == {"one": bywash.ray.Fault.TAKEN}
+    assert (tmp_path / "sealed/one.bywash").read_text() == "a stranger's"
+
+
+def test_what_failed_after_it_was_put_is_completed(seal, tmp_path, monkeypatch):
+    as_worker(monkeypatch, failing(is_late=True))
+    assert len(seal().failed) == 3 and (tmp_path / "sealed/one.bywash").exists()
+    # And stays ours, should the next try fail sooner.
+    as_worker(monkeypatch, failing(is_late=False))
+    assert len(seal().failed) == 3
+    monkeypatch.undo()
+    assert seal().check().objects == 3
+
+
 def test_the_last_line_says_how_many_workers_died(capsys):
     tell(Report(workers_lost=2), verbose=False)
     assert "; workers that died: 2" in capsys.readouterr().err

@@ -1,6 +1,6 @@
 """The native half. Use :mod:`bywash`, which documents it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from os import PathLike
 from typing import Any
 
@@ -60,6 +60,7 @@ def encrypt(
     engine: str | None,
     source_below: Path | None = ...,
     target_below: Path | None = ...,
+    publishing: Callable[[], object] | None = ...,
 ) -> bytes | int: ...
 def decrypt(
     source: Buffer | Path | Reader,
@@ -71,6 +72,7 @@ def decrypt(
     engine: str | None,
     source_below: Path | None = ...,
     target_below: Path | None = ...,
+    publishing: Callable[[], object] | None = ...,
 ) -> bytes | int: ...
 def simulate(
     policy: str,

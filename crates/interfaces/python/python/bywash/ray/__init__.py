@@ -91,6 +91,7 @@ def decrypt(
     taken from all over the source, can be opened with what was given, the run ends (:class:`bywash.NoKeyFits`).
     """
     given = [_path("identities", one) for one in _several("identities", identities)]
+    given = [one.strip() if one.strip().startswith(_SECRET) else one for one in given]
     found = tuple(one if one.startswith(_SECRET) else os.path.abspath(one) for one in given)
     keys = KeySource((), found, _file("key_file", key_file), _file("passphrase_file", passphrase_file))
     job = Job("decrypt", _url(source), _url(target), keys, source_options or {}, target_options or {}, checksums=checksums)
@@ -139,7 +140,7 @@ def _texts(recipients: Sequence[str]) -> tuple[list[str], list[str]]:
         if _is_recipient(given):
             texts.append(given)
             continue
-        if given.startswith(_SECRET):
+        if given.strip().startswith(_SECRET):
             raise _BadArgument("one of the recipients is an identity, which is secret; give its public half")
         files.append(os.path.abspath(given))
         with open(given, encoding="utf-8") as file:

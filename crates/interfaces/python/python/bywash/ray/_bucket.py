@@ -12,13 +12,18 @@ from typing import Any
 
 from ..errors import BadArgument, Error
 from ._faults import Taken
-from ._objects import Changed, Object, PassedOver, Written, shown
+from ._objects import Changed, Object, PassedOver, Written, bare, shown
 from ._obstore import in_a_line, is_no_answer
 
 PART_BYTES = 8 << 20
 """Of an upload, and what is asked for at a time of a download. Smaller objects go in one request."""
 PARTS_AHEAD = 4
-"""Parts of one upload on their way. With all buffers, an object that goes into a bucket costs a worker at most some 100 MiB (39 to 99 were measured)."""
+"""Parts of one upload on their way, of that size; fewer of larger ones. With all buffers, an object that goes into a bucket costs a worker at most some 100 MiB
+(39 to 99 were measured), or a part and a little where one is larger than 32 MiB."""
+PARTS = 9_000
+"""Of one upload at most, for which larger ones have larger parts: S3 takes 10,000, and results are a little longer than what they are made of."""
+REQUEST_S = 120
+"""For a request with all of its body, unless the options say otherwise: obstore's 30 want 2 Mbit/s for each part on its way."""
 LOOKS_AT_ONCE = 16
 """At empty objects, each a request of its own."""
 RETRIES = 10
@@ -29,7 +34,7 @@ ANSWER_S = 5
 
 
 def _version(meta: Any) -> str:
-    return meta["e_tag"] or str(meta["last_modified"])
+    return bare(meta["e_tag"] or "") or str(meta["last_modified"])
 
 
 class Bucket:
@@ -44,9 +49,9 @@ class Bucket:
         self.url = shown(url)
         self._obstore = obstore
         try:
-            self._store = from_url(url, **options)
-            at_once = {"timeout": timedelta(seconds=ANSWER_S), "connect_timeout": timedelta(seconds=ANSWER_S)}
-            client = {**(options.get("client_options") or {}), **at_once}
+            client = {"timeout": timedelta(seconds=REQUEST_S), **(options.get("client_options") or {})}
+            self._store = from_url(url, **{**options, "client_options": client})
+            client |= {"timeout": timedelta(seconds=ANSWER_S), "connect_timeout": timedelta(seconds=ANSWER_S)}
             self._retries = int((options.get("retry_config") or {}).get("max_retries", RETRIES))
             self._asked_once = from_url(url, **{**options, "client_options": client, "retry_config": {"max_retries": 0}})
         except Exception as error:  # Obstore's have a base that can be named only where it is installed; for wrong types, Python's.
@@ -94,24 +99,41 @@ class Bucket:
             there = meta
         return Object(name, there["size"], _version(there))
 
+    def told_apart(self, first: Object, second: Object) -> tuple[Object, PassedOver]:
+        """Of two that are listed under one name, as a key with a ``/`` at its end and content is: the one that is read under it, and the other."""
+        with self._told():
+            there = self._obstore.head(self._store, first.name)
+        is_second = (there["size"], _version(there)) == (second.size, second.version)
+        return second if is_second else first, PassedOver(f"{first.name}/", "its key ends in /, and one without it is there")
+
     def read(self, listed: Object) -> _Stream:
         """A stream of the object that was listed; :class:`Changed` if it is another now."""
+        return _Stream(self._buffers(listed, self._window(listed, 0)), listed.size)
+
+    def _window(self, listed: Object, start: int) -> Any:
+        """One request for a part: time and tries, which a request has for all of its body, do not bound how long an object takes."""
+        end = min(start + PART_BYTES, listed.size)
         with self._told():
-            got = self._obstore.get(self._store, listed.name)
+            got = self._obstore.get(self._store, listed.name, options={"range": (start, end)} if listed.size > PART_BYTES else None)
         if _version(got.meta) != listed.version:
             raise Changed("somebody replaced it since it was listed; run again")
-        return _Stream(self._buffers(got), got.meta["size"])
+        return got
 
-    def _buffers(self, got: Any) -> Iterator[Any]:
-        with self._told():
-            yield from got.stream(min_chunk_size=1 << 20)
+    def _buffers(self, listed: Object, first: Any) -> Iterator[Any]:
+        for start in range(0, max(listed.size, 1), PART_BYTES):
+            window = self._window(listed, start) if start else first
+            with self._told():
+                yield from window.stream(min_chunk_size=1 << 20)
 
-    def write(self, name: str, write: Callable[[Any], object], checksum: bool, may_replace: bool) -> Written:
-        """Calls `write` with something that has ``write()``; the result is under its name once that has returned. :class:`Taken` if another is and stays."""
-        upload = _Upload(self, name, checksum, may_replace)
-        # If this raises, the upload never ends, and nobody sees it; the store's rule for incomplete uploads removes it.
+    def write(
+        self, name: str, write: Callable[[Any], object], checksum: bool, may_replace: bool, size: int, putting: Callable[[], object] = lambda: None
+    ) -> Written:
+        """Calls `write` with something that has ``write()``, to which it writes some `size` bytes; the result is under its name once that has returned, and
+        `putting` is called before. :class:`Taken` if another is and stays."""
+        upload = _Upload(self, name, checksum, may_replace, size)
+        # If this raises, the upload never ends, and nobody sees it; the store's rule for incomplete uploads removes it, for obstore's writer cannot.
         write(upload)
-        return upload.finish()
+        return upload.finish(putting)
 
     def put(self, name: str, data: bytes, may_replace: bool) -> Any:
         """One request; what the store says of it."""
@@ -157,9 +179,11 @@ class Bucket:
             raise
         raise Taken()
 
-    def open_parts(self, name: str) -> Any:
+    def open_parts(self, name: str, size: int) -> Any:
+        part = max(PART_BYTES, -(-size // PARTS))
+        ahead = max(PARTS_AHEAD * PART_BYTES // part, 1)
         with self._told():
-            return self._obstore.open_writer(self._store, name, buffer_size=PART_BYTES, max_concurrency=PARTS_AHEAD)
+            return self._obstore.open_writer(self._store, name, buffer_size=part, max_concurrency=ahead)
 
     def tell(self, act: Callable[[], Any]) -> Any:
         """What obstore says of an upload under way, in a line."""
@@ -200,8 +224,8 @@ class _Stream:
 class _Upload:
     """Keeps what is written until it is a part, then uploads; what never was one goes in one request."""
 
-    def __init__(self, bucket: Bucket, name: str, checksum: bool, may_replace: bool) -> None:
-        self._bucket, self._name, self._may_replace = bucket, name, may_replace
+    def __init__(self, bucket: Bucket, name: str, checksum: bool, may_replace: bool, expected: int) -> None:
+        self._bucket, self._name, self._may_replace, self._expected = bucket, name, may_replace, expected
         self._digest = hashlib.sha256() if checksum else None
         self._kept = bytearray()
         self._parts: Any = None
@@ -216,7 +240,7 @@ class _Upload:
             return len(data)
         if self._parts is None:
             self._refuse_taken()
-            self._parts = self._bucket.open_parts(self._name)
+            self._parts = self._bucket.open_parts(self._name, self._expected)
             self._bucket.tell(lambda: self._parts.write(self._kept))
             self._kept = bytearray()
         self._bucket.tell(lambda: self._parts.write(data))
@@ -226,15 +250,17 @@ class _Upload:
         if not self._may_replace:
             self._bucket.refuse_taken(self._name)
 
-    def finish(self) -> Written:
+    def finish(self, putting: Callable[[], object]) -> Written:
         if self._parts is None:
+            putting()
             put = self._bucket.put(self._name, bytes(self._kept), self._may_replace)
         else:
             self._refuse_taken()
+            putting()
             self._bucket.tell(self._parts.close)
             put = None
         # The store's own word for what is there now.
         meta = self._bucket.head(self._name)
-        if meta["size"] != self._size or (put and put["e_tag"] and put["e_tag"] != meta["e_tag"]):
+        if meta["size"] != self._size or (put and put["e_tag"] and bare(put["e_tag"]) != _version(meta)):
             raise Changed(f"the store has {meta['size']} bytes where {self._size} were written; is another run writing there?")
         return Written(self._size, _version(meta), self._digest.hexdigest() if self._digest else None)

@@ -1,7 +1,8 @@
 """What is done: one line of JSON for each object, written by the driver alone, after the result is there.
 
-A line that a crash cut is ignored, and its object is done again: the same name, so that nothing is there twice. Before a batch goes to a worker its names are
-written down too: what is found under them later is this job's, unless a line says that it was taken, and under other names it is somebody else's.
+A line that a crash cut is ignored, and its object is done again: the same name, so that nothing is there twice. Before a batch goes to a worker its names, under
+which nothing was listed, are written down too: what is found under them later is this job's, unless a line says that the worker put nothing there, and under other
+names it is somebody else's.
 """
 
 from __future__ import annotations
@@ -9,12 +10,12 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from ..errors import BadArgument
-from ._objects import Object, Written, said
+from ._objects import Object, Written, bare, said
 
 VERSION = 3
 BEGIN = b'{"bywash_manifest": '
@@ -74,7 +75,7 @@ class Manifest:
             record = self._parse(line, number)
             try:
                 self._take(record)
-            except (KeyError, TypeError) as error:
+            except (AttributeError, KeyError, TypeError) as error:
                 raise BadArgument(f"{self.path}:{number}: it is no line of a manifest; restore it from a copy, or name another") from error
         if cut:
             self._file.truncate(len(whole) + len(newline))
@@ -85,8 +86,9 @@ class Manifest:
         elif "not_ours" in record:
             self.begun.difference_update(record["not_ours"])
         else:
-            source = Object(record["name"], record["size"], record["version"])
-            self.done[source.name] = (source, Written(**record["result"]))
+            # Versions of older manifests have quotes.
+            source, result = Object(record["name"], record["size"], bare(record["version"])), Written(**record["result"])
+            self.done[source.name] = (source, replace(result, version=bare(result.version)))
 
     def _begun(self, head: dict[str, Any]) -> None:
         proofs = head.pop("proofs", {})
@@ -131,7 +133,7 @@ class Manifest:
             self.begun.update(names)
 
     def withdraw(self, names: list[str]) -> None:
-        """Of these there is nothing of ours, whoever's else there is."""
+        """Of these, which were intended, there is nothing of ours, whoever's else there is."""
         if names:
             self._append([{"not_ours": names}])
             self.begun.difference_update(names)

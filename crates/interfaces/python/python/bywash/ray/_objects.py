@@ -42,6 +42,11 @@ class Written:
     sha256: str | None
 
 
+def bare(tag: str) -> str:
+    """An entity tag without what only some answers put around it: Azure's listings give it without quotes."""
+    return tag.removeprefix("W/").strip('"')
+
+
 class Changed(Error):
     """An object is not the one that was listed any more."""
 

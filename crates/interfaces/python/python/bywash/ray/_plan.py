@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ..errors import BadArgument, Error
 from ._bucket import Bucket
-from ._faults import Fault
+from ._faults import Fault, Taken
 from ._kept import Kept
 from ._manifest import Manifest
 from ._objects import Object, PassedOver, Unread, shown
@@ -22,7 +22,7 @@ def find_meant(job: Job, report: Report, manifest: Path) -> dict[str, Object]:
     source, target = open_store(job.source, job.source_options), open_store(job.target, job.target_options)
     by_name = "encrypted already, by its name" if job.operation == "encrypt" else "not encrypted, by its name"
     own = _name_in(source, manifest)
-    meant = {}
+    meant: dict[str, Object] = {}
     for found in source.list(target if isinstance(target, Folder) else None):
         if isinstance(found, Unread):
             report.fail(found.name, f"{shown(found.name)}: it could not be looked at: {found.why}", Fault.PERMISSION)
@@ -31,7 +31,8 @@ def find_meant(job: Job, report: Report, manifest: Path) -> dict[str, Object]:
         elif found.name == own:
             report.passed_over[found.name] = "the manifest of this run"
         elif name := job.result_name(found.name):
-            meant[name] = found
+            meant[name], other = _only(source, meant.get(name), found)
+            report.passed_over.update({other.name: other.why} if other else {})
         else:
             report.passed_over[found.name] = by_name
     return meant
@@ -56,12 +57,35 @@ def find_left(meant: Mapping[str, Object], there: Mapping[str, Object], manifest
     return sorted(left, key=lambda source: source.name)
 
 
+def _only(store: Folder | Bucket, other: Object | None, found: Object) -> tuple[Object, PassedOver | None]:
+    """Of two with one name the one that has it."""
+    if other is None or other == found:
+        return found, None
+    assert isinstance(store, Bucket), "names are unique in a folder"
+    return store.told_apart(other, found)
+
+
 def find_there(job: Job) -> dict[str, Object]:
     """What is at the target."""
     target = open_store(job.target, job.target_options)
     if isinstance(target, Folder) and not target.root.exists():
         return {}
-    return {found.name: found for found in target.list() if isinstance(found, Object)}
+    there: dict[str, Object] = {}
+    for found in target.list():
+        if isinstance(found, Object):
+            there[found.name], _ = _only(target, there.get(found.name), found)
+    return there
+
+
+def refuse_taken(job: Job, there: Mapping[str, Object], left: list[Object], manifest: Manifest, report: Report) -> list[Object]:
+    """What can be done without replacing what the manifest does not know; written down as begun, it would be replaced by the next run."""
+    free = []
+    for source in left:
+        if job.result_name(source.name) in there and not manifest.is_ours(source.name):
+            report.fail(source.name, f"{shown(source.name)}: {Taken()}", Fault.TAKEN)
+        else:
+            free.append(source)
+    return free
 
 
 def check_kept(job: Job, there: Mapping[str, Object], left: list[Object]) -> None:
@@ -102,6 +126,8 @@ def prepare(job: Job, manifest: Manifest, report: Report, allow_empty: bool, ove
         manifest.begin(job.keys.proofs() if job.operation == "encrypt" else {})
     elif job.operation == "encrypt":
         job.keys.check(manifest.proofs)
+    if not overwrite:
+        left = refuse_taken(job, there, left, manifest, report)
     make_target(job)
     assert manifest.proofs is not None, "it has begun"
     return replace(job, proofs=manifest.proofs), left

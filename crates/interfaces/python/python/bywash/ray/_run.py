@@ -36,8 +36,6 @@ SAMPLE_BATCH = 4
 """Of them, so that few are tried in vain: each passphrase costs a second."""
 TRIES = 3
 """Of a batch whose worker dies; then each of its objects, as often."""
-NOTHING_THERE = (Fault.TAKEN, Fault.KEY, Fault.DAMAGE)
-"""What fails so has written nothing."""
 
 LOST = (RayActorError, WorkerCrashedError, NodeDiedError, OutOfMemoryError)
 """What Ray says when a worker is gone, or cannot be reached."""
@@ -49,6 +47,8 @@ class _Batch:
     tries: int = 0
     is_suspect: bool = False
     """Whether a worker died with it: from then on it shares none with another batch, so that neither dies of the other."""
+    intended: frozenset[str] = frozenset()
+    """Names of which nothing was ours before this try."""
 
 
 @ray.remote(num_cpus=1, max_restarts=0, max_task_retries=0)
@@ -123,7 +123,7 @@ class Driver:
             self.engines[worker], self.stillborn = got, 0
             self.starting.started()
         else:
-            self.done(worker, got)
+            self.done(worker, batch, got)
         return self.feed(worker)
 
     def feed(self, worker: Any) -> None:
@@ -135,10 +135,11 @@ class Driver:
             names = [source.name for source in batch.objects]
             # Before this batch: one that a worker died with may have left results, which are ours.
             ours = frozenset(name for name in names if self.overwrite or self.manifest.is_ours(name))
-            self.manifest.intend([name for name in names if name not in ours])
+            batch.intended = frozenset(names) - ours
+            self.manifest.intend(sorted(batch.intended))
             self.flying[worker.batch.remote(batch.objects, ours)] = (worker, batch)
 
-    def done(self, worker: Any, outcomes: list[Outcome]) -> None:
+    def done(self, worker: Any, batch: _Batch, outcomes: list[Outcome]) -> None:
         there = [(outcome.source, outcome.written) for outcome in outcomes if outcome.written]
         if there and worker not in self.seen:
             self.check_seen(there)
@@ -147,7 +148,8 @@ class Driver:
         for outcome in outcomes:
             if outcome.error:
                 self.report.fail(outcome.source.name, outcome.error, outcome.fault)
-        self.manifest.withdraw([outcome.source.name for outcome in outcomes if outcome.fault in NOTHING_THERE])
+        unreached = [outcome.source.name for outcome in outcomes if not outcome.may_be_there]
+        self.manifest.withdraw([name for name in unreached if name in batch.intended])
         size = sum(source.size for source, _ in there)
         self.report.objects += len(there)
         self.report.bytes += size

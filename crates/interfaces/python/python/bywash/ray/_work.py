@@ -129,6 +129,8 @@ class Outcome:
     fault: Fault = Fault.OBJECT
     errno: int | None = None
     """The system's, if it was the system that refused."""
+    may_be_there: bool = False
+    """Whether something of ours may be there under its result's name: it was put there, or an error came while it was."""
 
 
 class Work:
@@ -146,6 +148,7 @@ class Work:
             job.keys.check(job.proofs)
         self.kept = Kept([*job.keys.files(), *job.kept])
         self.engine = engine if engine and _has(engine) else None
+        self._is_put = False
 
     def batch(self, objects: list[Object], ours: Set[str] = frozenset()) -> list[Outcome]:
         """The results of objects that are named in `ours` replace what is there; the others' do not."""
@@ -154,12 +157,18 @@ class Work:
     def _one(self, source: Object, may_replace: bool) -> Outcome:
         name = self.job.result_name(source.name)
         assert name is not None
+        self._is_put = False
         try:
-            return Outcome(source, self._do(source, name, may_replace))
+            return Outcome(source, self._do(source, name, may_replace), may_be_there=True)
         except Exception as error:  # Whatever it is, it is this object's, and stops no other.
             fault = fault_of(error, self.target.root if isinstance(self.target, Folder) else None)
             number = error.errno if isinstance(error, OSError) else None
-            return Outcome(source, None, shown(f"{source.name}: {self._why(error, source.name, name)}"), fault, number)
+            may_be_there = self._is_put and fault is not Fault.TAKEN
+            return Outcome(source, None, shown(f"{source.name}: {self._why(error, source.name, name)}"), fault, number, may_be_there)
+
+    def _putting(self) -> None:
+        """Called before a result gets its name; what fails earlier has left nothing under it."""
+        self._is_put = True
 
     def _why(self, error: Exception, name: str, result: str) -> str:
         """Without the object's name, which is said before it."""
@@ -179,11 +188,12 @@ class Work:
 
     def _put(self, source: Object, given: Any, name: str, may_replace: bool, options: dict[str, Any]) -> Written:
         if not isinstance(self.target, Folder):
-            return self.target.write(name, lambda upload: self._transform(source, given, upload, True, options), self.job.checksums, may_replace)
+            seal = lambda upload: self._transform(source, given, upload, True, options)
+            return self.target.write(name, seal, self.job.checksums, may_replace, source.size, self._putting)
         path = self.target.prepare(name, self.source.mode if isinstance(self.source, Folder) else lambda _: 0o700)
         self.kept.check(path)
         try:
-            self._transform(source, given, path, may_replace, {"target_below": self.target.root, **options})
+            self._transform(source, given, path, may_replace, {"target_below": self.target.root, "publishing": self._putting, **options})
         except FileExistsError as error:
             raise Taken() from error
         return self.target.written(name, self.job.checksums)
