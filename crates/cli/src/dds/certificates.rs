@@ -9,7 +9,8 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 use x509_cert::Certificate;
 use x509_cert::der::DecodePem;
-use x509_cert::ext::pkix::KeyUsage;
+use x509_cert::der::oid::ObjectIdentifier;
+use x509_cert::ext::pkix::{ExtendedKeyUsage, KeyUsage};
 
 /// How long before its end a certificate is spoken of.
 const SOON: Duration = Duration::from_secs(30 * 86_400);
@@ -46,6 +47,7 @@ fn judge(about: &'static str, path: &Path, certificate: &Certificate, now: Syste
     let mut findings = vec![validity(about, path, certificate, now)];
     if about == "permissions CA" {
         findings.extend(usage(path, certificate));
+        findings.extend(purposes(path, certificate));
     }
     findings
 }
@@ -67,7 +69,7 @@ fn validity(about: &'static str, path: &Path, certificate: &Certificate, now: Sy
 }
 
 /// The permissions CA signs documents. OpenSSL, which both implementations verify them with, wants that among the key's uses if any are said; with `keyCertSign` alone
-/// Fast DDS refuses governance and permissions.
+/// Cyclone DDS, and Fast DDS before 2.10, refuse governance and permissions.
 fn usage(path: &Path, certificate: &Certificate) -> Option<Finding> {
     let usage = certificate.tbs_certificate().get_extension::<KeyUsage>();
     let mend = "make it with keyUsage = digitalSignature, keyCertSign, or without keyUsage";
@@ -75,7 +77,7 @@ fn usage(path: &Path, certificate: &Certificate) -> Option<Finding> {
         Ok(Some((_, usage))) if !usage.digital_signature() && !usage.non_repudiation() => Some(Finding::broken(
             "permissions CA",
             format!(
-                "{}: its key may not sign documents (keyUsage lacks digitalSignature): Fast DDS will refuse the governance",
+                "{}: its key may not sign documents (keyUsage lacks digitalSignature): Cyclone DDS, and Fast DDS before 2.10, will refuse the governance",
                 path.display()
             ),
             mend,
@@ -83,6 +85,23 @@ fn usage(path: &Path, certificate: &Certificate) -> Option<Finding> {
         Ok(_) => None,
         Err(error) => Some(Finding::broken("permissions CA", format!("{}: keyUsage cannot be read: {error}", path.display()), mend)),
     }
+}
+
+/// id-kp-emailProtection (RFC 5280 s4.2.1.12).
+const OF_MAIL: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.6.1.5.5.7.3.4");
+
+/// Likewise for its purposes: a document is signed as a mail is. anyExtendedKeyUsage will not do for OpenSSL.
+fn purposes(path: &Path, certificate: &Certificate) -> Option<Finding> {
+    let mend = "make it with extendedKeyUsage = emailProtection, or without extendedKeyUsage";
+    let found = match certificate.tbs_certificate().get_extension::<ExtendedKeyUsage>() {
+        Ok(Some((_, purposes))) if !purposes.0.contains(&OF_MAIL) => {
+            "may not sign documents (extendedKeyUsage lacks emailProtection): Cyclone DDS, and Fast DDS before 2.10, will refuse the governance"
+                .into()
+        }
+        Ok(_) => return None,
+        Err(error) => format!("extendedKeyUsage cannot be read: {error}"),
+    };
+    Some(Finding::broken("permissions CA", format!("{}: {found}", path.display()), mend))
 }
 
 fn private_key(path: &Path) -> Option<Finding> {

@@ -1,6 +1,6 @@
 //! Governance (DDS Security 1.1 s9.4.1.2): what it costs, what it leaves open, and whether participants take it.
 
-use super::config::Security;
+use super::config::{Kind, Part, Security};
 use super::documents::{signed, some, strangers, words};
 use super::xml;
 use crate::doctor::Finding;
@@ -11,6 +11,9 @@ pub(super) fn judge(path: &Path, document: &roxmltree::Document<'_>, security: &
     let is_known = |name: &str| [&IN_GOVERNANCE[..], &DOMAIN_WORDS, &TOPIC_WORDS].iter().any(|known| known.contains(&name));
     let mut findings = strangers("governance", path, document, is_known);
     findings.extend(wrong_words(path, document));
+    if security.kind != Kind::Cyclone {
+        findings.extend(wrong_order(path, document));
+    }
     if words(document, "rtps_protection_kind").is_empty() {
         let mend = "is this a governance document? see DDS Security 1.1 s9.4.1.2";
         findings.push(Finding::broken("governance", format!("{}: no <domain_rule> with an <rtps_protection_kind>", path.display()), mend));
@@ -51,7 +54,7 @@ pub(super) fn judge(path: &Path, document: &roxmltree::Document<'_>, security: &
             "drop it where participants trust each other",
         ));
     }
-    if words(document, "allow_unauthenticated_participants").iter().any(|word| word.eq_ignore_ascii_case("true") || word == "1") {
+    if words(document, "allow_unauthenticated_participants").iter().any(|word| switch(word) == Some(true)) {
         findings.push(Finding::note(
             "governance",
             "lets participants in that cannot say who they are",
@@ -61,19 +64,15 @@ pub(super) fn judge(path: &Path, document: &roxmltree::Document<'_>, security: &
     findings
 }
 
-/// What a governance asks for: for each rule for domains and each for topics in them, its words by their names. None if it cannot be read.
-pub(super) fn rules(path: &Path) -> Option<Vec<Rule>> {
-    let text = xml::read(path).ok()?;
-    let document = xml::parse(path, signed(path, &text).ok()?).ok()?;
+/// What a participant's governance asks for: for each rule for domains and each for topics in them, its words by their names. None if it cannot be read.
+pub(super) fn rules(security: &Security) -> Option<Vec<Rule>> {
+    let path = security.part(Part::Governance)?;
+    let text = signed(path, &xml::read(path).ok()?, security).ok()?;
+    let document = xml::parse(path, &text).ok()?;
     let rule = |node: roxmltree::Node<'_, '_>, names: &[&'static str], of: String| {
         let word = |name: &&'static str| {
             let word = xml::text(xml::find(node, name)?);
-            let word = match word.to_ascii_lowercase().as_str() {
-                "true" | "1" => "true".into(),
-                "false" | "0" => "false".into(),
-                _ => word,
-            };
-            Some((*name, word))
+            Some((*name, switch(&word).map_or(word, |is_on| is_on.to_string())))
         };
         Rule { of, words: names.iter().filter_map(word).collect() }
     };
@@ -101,6 +100,38 @@ const TOPIC_WORDS: [&str; 6] = [
     "metadata_protection_kind",
     "data_protection_kind",
 ];
+
+/// The words of a rule for domains that each side has for itself.
+const DOMAIN_SWITCHES: [&str; 2] = ["allow_unauthenticated_participants", "enable_join_access_control"];
+
+/// The elements of a rule for domains, and of one for topics, as Fast DDS reads them one after the other.
+const DOMAIN_ORDER: [&str; 7] = [
+    "domains",
+    "allow_unauthenticated_participants",
+    "enable_join_access_control",
+    "discovery_protection_kind",
+    "liveliness_protection_kind",
+    "rtps_protection_kind",
+    "topic_access_rules",
+];
+const TOPIC_ORDER: [&str; 7] = [
+    "topic_expression",
+    "enable_discovery_protection",
+    "enable_liveliness_protection",
+    "enable_read_access_control",
+    "enable_write_access_control",
+    "metadata_protection_kind",
+    "data_protection_kind",
+];
+
+/// Whether a word turns something on, or off.
+fn switch(word: &str) -> Option<bool> {
+    match word.to_ascii_lowercase().as_str() {
+        "true" | "1" => Some(true),
+        "false" | "0" => Some(false),
+        _ => None,
+    }
+}
 
 /// What a governance asks for in some domains, or for some of their topics.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -161,26 +192,51 @@ const IN_GOVERNANCE: [&str; 13] = [
     "topic_rule",
     "topic_expression",
 ];
+
 /// What the rules of a governance lack, or say that means nothing.
 fn wrong_words(path: &Path, document: &roxmltree::Document<'_>) -> Vec<Finding> {
     const KINDS: [&str; 5] = ["NONE", "SIGN", "ENCRYPT", "SIGN_WITH_ORIGIN_AUTHENTICATION", "ENCRYPT_WITH_ORIGIN_AUTHENTICATION"];
     let mut wrong = Vec::new();
     for rule in document.descendants().filter(|node| xml::is_named(*node, "domain_rule") || xml::is_named(*node, "topic_rule")) {
-        let words: &[&str] = if xml::is_named(rule, "domain_rule") { &DOMAIN_WORDS } else { &TOPIC_WORDS };
-        for name in words {
+        let is_domains = xml::is_named(rule, "domain_rule");
+        let (switches, words): (&[&str], &[&str]) = if is_domains { (&DOMAIN_SWITCHES, &DOMAIN_WORDS) } else { (&[], &TOPIC_WORDS) };
+        for name in switches.iter().chain(words) {
             let kinds = if *name == "data_protection_kind" { &KINDS[..3] } else { &KINDS[..] };
             match xml::find(rule, name).map(xml::text) {
                 None => wrong.push(format!("no <{name}> in a <{}>", rule.tag_name().name())),
                 Some(word) if name.ends_with("_kind") && !kinds.contains(&word.as_str()) => {
                     wrong.push(format!("<{name}> is '{word}', none of {}", kinds.join(", ")));
                 }
+                Some(word) if !name.ends_with("_kind") && switch(&word).is_none() => {
+                    wrong.push(format!("<{name}> is '{word}', neither true nor false"));
+                }
                 Some(_) => {}
             }
+        }
+        if is_domains && xml::find(rule, "topic_access_rules").and_then(|rules| xml::find(rules, "topic_rule")).is_none() {
+            wrong.push("no <topic_access_rules> with a <topic_rule> in a <domain_rule>".into());
         }
     }
     let found =
         |wrong| Finding::broken("governance", format!("{}: {wrong}: participants refuse it", path.display()), "mend it and sign it anew");
     wrong.into_iter().take(3).map(found).collect()
+}
+
+/// The first two elements that do not stand as Fast DDS reads them; Cyclone takes them in whatever order.
+fn wrong_order(path: &Path, document: &roxmltree::Document<'_>) -> Option<Finding> {
+    document.descendants().find_map(|rule| {
+        let order: &[&str] = match rule.tag_name().name() {
+            "domain_rule" => &DOMAIN_ORDER,
+            "topic_rule" => &TOPIC_ORDER,
+            _ => return None,
+        };
+        let names = rule.children().filter_map(|child| order.iter().position(|name| xml::is_named(child, name)));
+        let names: Vec<usize> = names.collect();
+        let pair = names.windows(2).find(|pair| pair[0] >= pair[1])?;
+        let [first, second] = [order[pair[0]], order[pair[1]]];
+        let found = format!("{}: <{first}> stands before <{second}>: Fast DDS refuses it", path.display());
+        Some(Finding::broken("governance", found, format!("write them in this order, once each, and sign it anew: {}", order.join(", "))))
+    })
 }
 
 /// Whether the rules are for the domain that the configuration is for, or else for domain 0, where most are.

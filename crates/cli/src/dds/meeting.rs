@@ -10,17 +10,32 @@ const ABOUT: &str = "meeting";
 /// Looks at two configurations.
 pub(super) fn look(one: &Security, other: &Security) -> Vec<Finding> {
     let mut findings = Vec::new();
+    let both = format!("{} and {}", one.place.display(), other.place.display());
+    if let (Some(ours), Some(theirs)) = (one.domain, other.domain)
+        && ours != theirs
+    {
+        let found = format!("{both}: the one is for domain {ours}, the other for domain {theirs}: they never meet");
+        findings.push(Finding::broken(ABOUT, found, "have both in one domain"));
+    }
+    let mut unknown = Vec::new();
     for (verifying, verified) in [(one, other), (other, one)] {
         for (part, authority) in [(Part::Identity, Part::IdentityCa), (Part::Permissions, Part::PermissionsCa)] {
-            let (Some(what), Some(by)) = (verified.part(part), verifying.part(authority)) else { continue };
-            if trust::is_signed_by(part, what, by) == Some(false) {
-                let found = format!("{}: not signed by {}: whose that is refuses it", what.display(), by.display());
-                findings.push(Finding::broken(ABOUT, found, format!("have both signed by one {}", authority.name())));
+            let files = verified.part(part).zip(verifying.part(authority));
+            match files.map(|(what, by)| (what, by, trust::is_signed_by(part, what, by))) {
+                Some((_, _, Some(true))) => {}
+                Some((what, by, Some(false))) => {
+                    let found = format!("{}: not signed by {}: whose that is refuses it", what.display(), by.display());
+                    findings.push(Finding::broken(ABOUT, found, format!("have both signed by one {}", authority.name())));
+                }
+                _ => unknown.push(format!("{} of {}", part.name(), verified.place.display())),
             }
         }
     }
-    let both = format!("{} and {}", one.place.display(), other.place.display());
-    match [one, other].map(|security| security.part(Part::Governance).and_then(governance::rules)) {
+    if !unknown.is_empty() {
+        let found = format!("{both}: it was not verified whether the other takes these: {}", unknown.join(", "));
+        findings.push(Finding::note(ABOUT, found, "see above what was not read, is no file, or what is missing here"));
+    }
+    match [one, other].map(governance::rules) {
         [Some(ours), Some(theirs)] => {
             findings.extend(compare(&both, ours, theirs));
             if findings.is_empty() {

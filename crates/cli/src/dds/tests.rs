@@ -48,7 +48,7 @@ fn a_permissions_ca_that_fast_dds_refuses_and_one_that_ends_are_named() {
     made("100", "keyCertSign", "permissions_ca.cert.pem");
     made("3", "keyCertSign,digitalSignature", "identity_ca.cert.pem");
     let findings = findings(alice.folder());
-    assert!(said(&findings, Level::Broken).contains("Fast DDS will refuse"));
+    assert!(said(&findings, Level::Broken).contains("Cyclone DDS, and Fast DDS before 2.10, will refuse"));
     assert!(said(&findings, Level::Note).contains("identity CA") && said(&findings, Level::Note).contains("expires in"));
 }
 
@@ -130,12 +130,22 @@ fn rules_that_mean_nothing_are_broken() {
         ("<rtps_protection_kind>ENCRYPT<", "<rtps_protection_kind>ENCRYPTED<", "<rtps_protection_kind> is 'ENCRYPTED', none of NONE, SIGN"),
         ("<data_protection_kind>NONE</data_protection_kind>", "", "no <data_protection_kind> in a <topic_rule>"),
         ("<topic_expression>*</topic_expression>", "<topic>*</topic>", "unknown <topic>"),
+        ("allow_unauthenticated_participants>false<", "allow_unauthenticated_participants>no<", "is 'no', neither true nor false"),
+        ("<enable_read_access_control>true<", "<enable_read_access_control>yes<", "is 'yes', neither true nor false"),
+        ("<enable_join_access_control>true</enable_join_access_control>", "", "no <enable_join_access_control> in a <domain_rule>"),
     ] {
         assert!(governance.contains(from));
         let broken = broken(&governance.replacen(from, to, 1), &permissions);
         assert!(broken.contains(wanted), "{from}: {broken}");
     }
     assert!(broken(&governance, &permissions.replace("allow_rule", "allowed_rule")).contains("unknown <allowed_rule>"));
+    let rules = governance.find("<topic_access_rules>").unwrap()..governance.find("</domain_rule>").unwrap();
+    let without = governance.replace(&governance[rules], "");
+    assert!(broken(&without, &permissions).contains("no <topic_access_rules> with a <topic_rule>"));
+    let after = permissions.find("<not_after>").unwrap()..permissions.find("</validity>").unwrap();
+    assert!(
+        broken(&governance, &permissions.replace(&permissions[after], "")).contains("no <not_after> in a <grant>: participants refuse it")
+    );
     let elsewhere = governance.replace("<min>0</min>", "<min>3</min>");
     assert!(said(&of_documents(alice.folder(), &elsewhere, &permissions), Level::Note).contains("no rule for domain 0"));
     let uri = alice.cyclone(None).unwrap();
@@ -147,6 +157,116 @@ fn rules_that_mean_nothing_are_broken() {
     assert!(
         said(&found, Level::Broken).contains("granted to CN=alice expired on 2021") && !said(&found, Level::Broken).contains("no grant")
     );
+}
+
+#[test]
+fn fast_dds_reads_the_elements_of_a_rule_in_one_order() {
+    let place = tempfile::tempdir().unwrap();
+    let alice = Material::make(place.path(), Governance::RTPS).unwrap().participant("alice").unwrap();
+    let governance = std::fs::read_to_string(place.path().join("governance.xml")).unwrap();
+    let permissions = std::fs::read_to_string(alice.folder().join("permissions.xml")).unwrap();
+    let kind = "<rtps_protection_kind>ENCRYPT</rtps_protection_kind>";
+    let other = governance.replace(kind, "").replace("<discovery_protection_kind>", &format!("{kind}<discovery_protection_kind>"));
+    let broken = said(&of_documents(alice.folder(), &other, &permissions), Level::Broken);
+    assert!(broken.contains("<rtps_protection_kind> stands before <discovery_protection_kind>: Fast DDS refuses it"), "{broken}");
+    let uri = alice.cyclone(None).unwrap();
+    let broken = said(&findings(Path::new(&uri)), Level::Broken);
+    assert!(!broken.contains("stands before"), "Cyclone takes them in whatever order: {broken}");
+}
+
+#[test]
+fn what_is_judged_is_what_is_signed() {
+    let place = tempfile::tempdir().unwrap();
+    let alice = Material::make(place.path(), Governance::RTPS).unwrap().participant("alice").unwrap();
+    // The document, signed, with a comment that has its end in it; and before it a text that nobody has signed.
+    let governance = std::fs::read_to_string(place.path().join("governance.xml")).unwrap();
+    let sign = |text: &str| {
+        std::fs::write(place.path().join("changed.xml"), text).unwrap();
+        let mut openssl = Command::new("openssl");
+        openssl.current_dir(place.path()).args(["smime", "-sign", "-text", "-in", "changed.xml", "-out", "alice/governance.p7s"]);
+        let signer = ["-signer", "permissions_ca.cert.pem", "-inkey", "permissions_ca.key.pem"];
+        assert!(openssl.args(signer).output().unwrap().status.success());
+    };
+    sign(&governance.replacen("<domain_access_rules>", "<!-- </dds> --><domain_access_rules>", 1));
+    let signed = std::fs::read_to_string(alice.folder().join("governance.p7s")).unwrap();
+    let preamble = "This is an S/MIME signed message";
+    assert!(signed.contains(preamble));
+    let unsigned = governance.replace("ENCRYPT<", "NONE<").replace("SIGN<", "NONE<");
+    std::fs::write(alice.folder().join("governance.p7s"), signed.replace(preamble, &unsigned)).unwrap();
+    let judged = || {
+        let findings = findings(alice.folder());
+        let about = |level| said(&findings, level).lines().filter(|line| line.starts_with("governance: ")).collect::<String>();
+        (about(Level::Ok), about(Level::Note), about(Level::Broken))
+    };
+    assert_eq!(judged(), ("governance: encrypts whole messages".into(), String::new(), String::new()));
+    // openssl reads no further than the last part, and waits for who reads what it writes.
+    let long = governance.replacen("<domain_access_rules>", &format!("<!-- {} --><domain_access_rules>", "x".repeat(200_000)), 1);
+    sign(&long);
+    let signed_long = std::fs::read_to_string(alice.folder().join("governance.p7s")).unwrap();
+    std::fs::write(alice.folder().join("governance.p7s"), signed_long + &"behind it\n".repeat(50_000)).unwrap();
+    assert_eq!(judged(), ("governance: encrypts whole messages".into(), String::new(), String::new()));
+    // Where nobody can say whether it is signed, it is still that part.
+    std::fs::write(alice.folder().join("governance.p7s"), signed.replace(preamble, &unsigned)).unwrap();
+    std::fs::remove_file(alice.folder().join("permissions_ca.cert.pem")).unwrap();
+    assert_eq!(judged(), ("governance: encrypts whole messages".into(), String::new(), String::new()));
+}
+
+#[test]
+fn a_permissions_ca_for_other_purposes_is_broken() {
+    let place = tempfile::tempdir().unwrap();
+    let alice = Material::make(place.path(), Governance::RTPS).unwrap().participant("alice").unwrap();
+    let judged = |purpose: &str| {
+        let run = |arguments: &[&str]| {
+            let output = Command::new("openssl").current_dir(place.path()).args(arguments).output().unwrap();
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        };
+        let authority =
+            ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-noenc", "-subj", "/CN=CA", "-days", "99"];
+        let purpose = format!("extendedKeyUsage={purpose}");
+        run(&[&authority[..], &["-addext", &purpose, "-keyout", "key.pem", "-out", "alice/permissions_ca.cert.pem"]].concat());
+        for (document, signed) in [("governance.xml", "alice/governance.p7s"), ("alice/permissions.xml", "alice/permissions.p7s")] {
+            let signer = ["-signer", "alice/permissions_ca.cert.pem", "-inkey", "key.pem"];
+            run(&[&["smime", "-sign", "-text", "-in", document, "-out", signed], &signer[..]].concat());
+        }
+        said(&findings(alice.folder()), Level::Broken)
+    };
+    let broken = judged("serverAuth");
+    assert!(broken.contains("permissions CA: ") && broken.contains("extendedKeyUsage lacks emailProtection"), "{broken}");
+    assert!(broken.contains("governance: ") && broken.contains("signed with a certificate that may not sign documents"), "{broken}");
+    assert_eq!(judged("serverAuth,emailProtection"), "");
+}
+
+#[test]
+fn two_that_were_not_verified_or_are_in_two_domains_are_not_said_to_meet() {
+    let place = tempfile::tempdir().unwrap();
+    let material = Material::make(place.path(), Governance::RTPS).unwrap();
+    let (alice, bob) = (material.participant("alice").unwrap(), material.participant("bob").unwrap());
+    let uri = alice.cyclone(None).unwrap();
+    let config = Path::new(uri.trim_start_matches("file://"));
+    let text = std::fs::read_to_string(config).unwrap();
+    let meeting = |other: &Path| {
+        let findings = look_at(&[config.to_owned(), other.to_owned()]).0;
+        findings.into_iter().filter(|finding| finding.about == "meeting").collect::<Vec<_>>()
+    };
+    let certificate = std::fs::read_to_string(alice.folder().join("cert.pem")).unwrap();
+    let named = format!("<IdentityCertificate>file:{}/cert.pem<", alice.folder().display());
+    assert!(text.contains(&named), "{text}");
+    std::fs::write(config, text.replace(&named, &format!("<IdentityCertificate>data:,{certificate}<"))).unwrap();
+    let found = meeting(bob.folder());
+    assert_eq!((said(&found, Level::Ok), said(&found, Level::Broken)), (String::new(), String::new()));
+    let note = said(&found, Level::Note);
+    assert!(note.contains(&format!("not verified whether the other takes these: identity of {}\n", config.display())), "{note}");
+    let bobs = bob.cyclone(None).unwrap();
+    let bobs = Path::new(bobs.trim_start_matches("file://"));
+    let in_domain = |config: &Path, text: &str, id: &str| std::fs::write(config, text.replace("Id=\"any\"", id)).unwrap();
+    let bobs_text = std::fs::read_to_string(bobs).unwrap();
+    in_domain(config, &text, "Id=\"1\"");
+    in_domain(bobs, &bobs_text, "Id=\"2\"");
+    let found = meeting(bobs);
+    assert!(said(&found, Level::Broken).contains("the one is for domain 1, the other for domain 2: they never meet"));
+    assert_eq!(said(&found, Level::Ok), "");
+    in_domain(bobs, &bobs_text, "Id=\"1\"");
+    assert!(said(&meeting(bobs), Level::Ok).contains("each verifies the other"));
 }
 
 #[test]
@@ -400,8 +520,8 @@ fn a_pipe_is_not_waited_for() {
 /// What the doctor says of documents with this text, signed by nobody: participants verify that.
 fn of_documents(alice: &Path, governance: &str, permissions: &str) -> Vec<Finding> {
     for (name, text) in [("governance.p7s", governance), ("permissions.p7s", permissions)] {
-        std::fs::write(alice.join(name), format!("Content-Type: multipart/signed; protocol=\"application/x-pkcs7-signature\"\n\n{text}\n"))
-            .unwrap();
+        let header = "Content-Type: multipart/signed; protocol=\"application/x-pkcs7-signature\"; boundary=\"B\"";
+        std::fs::write(alice.join(name), format!("{header}\n\n--B\nContent-Type: text/plain\n\n{text}\n--B--\n")).unwrap();
     }
     findings(alice)
 }

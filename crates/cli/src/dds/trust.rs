@@ -41,9 +41,14 @@ pub(super) fn look(security: &Security) -> Vec<Finding> {
     for part in [Part::Governance, Part::Permissions] {
         if let (Some(path), Some(authority)) = (security.part(part), permissions_ca) {
             let mend = documents::SIGN;
-            let otherwise = format!("its signature is not one of {}, or its text was changed", authority.display());
-            let answer = signed_by(part, path, authority);
-            asked.extend(answer.map(|answer| Asked { part, path, answer, otherwise, mend }));
+            let Some(answer) = signed_by(part, path, authority) else { continue };
+            let otherwise = match &answer {
+                Err(Why::No(why)) if why.contains("certificate purpose") => {
+                    format!("signed with a certificate that may not sign documents, by {}", authority.display())
+                }
+                _ => format!("its signature is not one of {}, or its text was changed", authority.display()),
+            };
+            asked.push(Asked { part, path, answer, otherwise, mend });
         }
     }
     if let (Some(certificate), Some(path)) = (identity, private_key) {
@@ -78,20 +83,33 @@ pub(super) fn is_signed_by(part: Part, what: &Path, authority: &Path) -> Option<
     }
 }
 
+/// The text of a document, as participants get it; nothing if that authority has not signed it, or it cannot be told.
+pub(super) fn text(document: &str, authority: &Path) -> Option<String> {
+    xml::read(authority).ok()?;
+    verified(document, authority).ok()
+}
+
 /// Whether an authority's signature is on it; dates are another matter, and spoken of elsewhere, as is what has none.
 fn signed_by(part: Part, what: &Path, authority: &Path) -> Option<Result<(), Why>> {
     let text = xml::read(what).ok()?;
     xml::read(authority).ok()?;
-    let command: &[&str] = match part {
-        Part::Identity => &["verify"],
-        _ if !documents::has_signature(&text) => return None,
-        // The text has a header of its own, for both implementations ask for one.
-        _ => &["smime", "-verify", "-text", "-out", "/dev/null", "-purpose", "any"],
-    };
+    match part {
+        Part::Identity => Some(ask(by(&["verify"], authority), text.as_bytes()).map(drop)),
+        _ if !documents::has_signature(&text) => None,
+        _ => Some(verified(&text, authority).map(drop)),
+    }
+}
+
+/// A document's text, if that authority has signed it. The text has a header of its own, for both implementations ask for one; and what signs must be for that, as PKCS7_verify(3) wants it.
+fn verified(document: &str, authority: &Path) -> Result<String, Why> {
+    ask(by(&["smime", "-verify", "-text"], authority), document.as_bytes())
+}
+
+/// The question whether it is signed by that authority and no other: the system's are nobody's here.
+fn by(command: &[&str], authority: &Path) -> Command {
     let mut openssl = Command::new("openssl");
-    // That authority and no other: the system's are nobody's here.
     openssl.args(command).args(["-no_check_time", "-no-CApath", "-no-CAstore", "-CAfile"]).arg(authority);
-    Some(ask(openssl, text.as_bytes()).map(drop))
+    openssl
 }
 
 /// The public half of a private key that is not encrypted.
@@ -128,11 +146,11 @@ fn belongs<'a>(certificate: &Path, path: &'a Path) -> Option<Asked<'a>> {
     Some(Asked { part: Part::PrivateKey, path, answer, otherwise, mend })
 }
 
-/// The subject of a certificate as permissions name it, `CN=alice,O=robots`; nothing if it cannot be told.
-pub(super) fn subject(certificate: &Path) -> Option<String> {
+/// The subject of a certificate as permissions name it, `CN=alice,O=robots`; nothing if it cannot be told. Cyclone writes letters beyond ASCII as `\C3\A9`, Fast DDS as they are.
+pub(super) fn subject(certificate: &Path, is_ascii: bool) -> Option<String> {
     let text = xml::read(certificate).ok()?;
     let mut openssl = Command::new("openssl");
-    openssl.args(["x509", "-noout", "-subject", "-nameopt", "RFC2253,-esc_msb,utf8"]);
+    openssl.args(["x509", "-noout", "-subject", "-nameopt", if is_ascii { "RFC2253" } else { "RFC2253,-esc_msb" }]);
     let said = ask(openssl, text.as_bytes()).ok()?;
     Some(said.trim().strip_prefix("subject=")?.trim().to_owned())
 }
@@ -144,11 +162,14 @@ fn ask(mut openssl: Command, input: &[u8]) -> Result<String, Why> {
     }
     let started = openssl.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).env("LC_ALL", "C").spawn();
     let mut child = started.map_err(|_| Why::Absent)?;
-    if let Some(mut stdin) = child.stdin.take() {
+    let stdin = child.stdin.take();
+    // It may answer before it has read all, and waits then for who reads that.
+    let output = std::thread::scope(|scope| {
         // Who has understood enough reads no further.
-        let _ = stdin.write_all(input);
-    }
-    let output = child.wait_with_output().map_err(|_| Why::Absent)?;
+        scope.spawn(move || stdin.map(|mut stdin| stdin.write_all(input)));
+        child.wait_with_output()
+    });
+    let output = output.map_err(|_| Why::Absent)?;
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }

@@ -2,6 +2,7 @@
 
 use bywash_core::secret::constant_time_eq;
 use std::hash::{BuildHasher, RandomState};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use zeroize::Zeroizing;
 
@@ -16,6 +17,8 @@ pub(crate) struct Bounded<V> {
     hasher: RandomState,
     shards: [Mutex<Shard<V>>; SHARDS],
     per_shard: usize,
+    /// How often all was forgotten.
+    epoch: AtomicU64,
 }
 
 struct Shard<V> {
@@ -60,7 +63,8 @@ impl<V: Clone> Bounded<V> {
     /// A table of at most so many values (rounded up to a multiple of 16).
     pub(crate) fn new(most: usize) -> Self {
         let shard = || Mutex::new(Shard { entries: Vec::new(), clock: 0 });
-        Self { hasher: RandomState::new(), shards: std::array::from_fn(|_| shard()), per_shard: most.div_ceil(SHARDS).max(1) }
+        let (shards, per_shard) = (std::array::from_fn(|_| shard()), most.div_ceil(SHARDS).max(1));
+        Self { hasher: RandomState::new(), shards, per_shard, epoch: AtomicU64::new(0) }
     }
 
     /// The value of that name, if it is there.
@@ -69,10 +73,21 @@ impl<V: Clone> Bounded<V> {
         self.shard(hash).find(hash, name)
     }
 
-    /// Puts a value in. What has to go for it is dropped without the lock.
-    pub(crate) fn put(&self, name: &Name, value: V) {
+    /// How often all was forgotten so far: what is made from now on may be put in until it is again.
+    pub(crate) fn epoch(&self) -> u64 {
+        self.epoch.load(Relaxed)
+    }
+
+    /// Puts a value in, unless all has been forgotten since that epoch: its owner may have gone. What has to go for it is dropped without the lock.
+    pub(crate) fn put(&self, name: &Name, value: V, epoch: u64) {
         let hash = self.hasher.hash_one(name.get());
-        let gone = self.shard(hash).insert(self.per_shard, Entry { hash, used: 0, name: name.clone(), value });
+        let mut shard = self.shard(hash);
+        // Under the lock that `clear` takes after it has counted: what it did not find here sees that count.
+        if epoch != self.epoch() {
+            return;
+        }
+        let gone = shard.insert(self.per_shard, Entry { hash, used: 0, name: name.clone(), value });
+        drop(shard);
         drop(gone);
     }
 
@@ -87,6 +102,7 @@ impl<V: Clone> Bounded<V> {
 
     /// Forgets all. What goes is dropped without a lock.
     pub(crate) fn clear(&self) {
+        self.epoch.fetch_add(1, Relaxed);
         for shard in &self.shards {
             let gone = core::mem::take(&mut shard.lock().unwrap_or_else(PoisonError::into_inner).entries);
             drop(gone);
@@ -136,9 +152,9 @@ mod tests {
     #[test]
     fn what_was_put_is_found_again() {
         let table = Bounded::new(32);
-        table.put(&name(1), 10);
+        table.put(&name(1), 10, 0);
         assert_eq!((table.get(&name(1)), table.get(&name(2)), table.len()), (Some(10), None, 1));
-        table.put(&name(1), 11);
+        table.put(&name(1), 11, 0);
         assert_eq!((table.get(&name(1)), table.len()), (Some(11), 1), "the newer takes the older one's place");
     }
 
@@ -147,13 +163,24 @@ mod tests {
         let table = Bounded::new(SHARDS * 2);
         let value = Arc::new(());
         for number in 0..1000 {
-            table.put(&name(number), value.clone());
+            table.put(&name(number), value.clone(), table.epoch());
             // One that is used all the time stays.
             assert!(table.get(&name(0)).is_some());
         }
         assert!(table.len() <= SHARDS * 2, "{}", table.len());
         table.clear();
         assert_eq!((table.len(), Arc::strong_count(&value)), (0, 1));
+    }
+
+    #[test]
+    fn what_was_made_before_all_was_forgotten_does_not_come_back() {
+        let table = Bounded::new(32);
+        let before = table.epoch();
+        table.clear();
+        table.put(&name(1), 10, before);
+        assert_eq!(table.len(), 0);
+        table.put(&name(1), 10, table.epoch());
+        assert_eq!(table.len(), 1);
     }
 
     #[test]

@@ -11,6 +11,10 @@ use once_cell::race::OnceBox;
 /// How many sessions a process's own table holds. Each is 3 KiB.
 pub const CAPACITY: usize = 1024;
 
+/// How often a table had forgotten all when it was asked for a session.
+#[derive(Clone, Copy, Debug)]
+pub struct Epoch(u64);
+
 /// Keyed contexts by what their keys are derived from: kind, master key, salt, session id, and whose tag it is.
 pub struct Sessions {
     client: Client,
@@ -35,33 +39,41 @@ impl Sessions {
     /// # Errors
     /// [`Refusal::Unprotectable`] for a master key or salt that is not of the kind's length, [`Refusal::Engine`].
     pub fn get(&self, kind: Kind, purpose: Purpose, master_key: &[u8], salt: &[u8], session: u32) -> Result<Keyed> {
-        let (keyed, is_new) = self.find_or_make(kind, purpose, master_key, salt, session)?;
-        if is_new {
-            self.keep(kind, purpose, master_key, salt, session, &keyed);
+        let (keyed, new) = self.find_or_make(kind, purpose, master_key, salt, session)?;
+        if let Some(epoch) = new {
+            self.keep(kind, purpose, master_key, salt, session, (&keyed, epoch));
         }
         Ok(keyed)
     }
 
-    /// As [`get`](Self::get), without keeping a new one: whether it is new comes with it. Whoever has a session's number from somebody else
-    /// [keeps](Self::keep) it when that has proved to be authentic.
+    /// As [`get`](Self::get), without keeping a new one, with which comes what [`keep`](Self::keep) wants. Whoever has a session's number from somebody else keeps it when that has proved to
+    /// be authentic.
     ///
     /// # Errors
     /// Those of [`get`](Self::get).
-    pub fn find_or_make(&self, kind: Kind, purpose: Purpose, master_key: &[u8], salt: &[u8], session: u32) -> Result<(Keyed, bool)> {
+    pub fn find_or_make(
+        &self,
+        kind: Kind,
+        purpose: Purpose,
+        master_key: &[u8],
+        salt: &[u8],
+        session: u32,
+    ) -> Result<(Keyed, Option<Epoch>)> {
         if master_key.len() != kind.key_len() || salt.len() != kind.key_len() {
             return Err(Refusal::Unprotectable("master key and salt must be as long as the kind's keys"));
         }
+        let epoch = Epoch(self.table.epoch());
         if let Some(keyed) = name(kind, purpose, master_key, salt, session).and_then(|name| self.table.get(&name)) {
-            return Ok((keyed, false));
+            return Ok((keyed, None));
         }
         let key = session_key(kind, purpose, master_key, salt, session);
-        Ok((Keyed::new(&self.client, &key[..kind.key_len()])?, true))
+        Ok((Keyed::new(&self.client, &key[..kind.key_len()])?, Some(epoch)))
     }
 
-    /// Keeps a session.
-    pub fn keep(&self, kind: Kind, purpose: Purpose, master_key: &[u8], salt: &[u8], session: u32, keyed: &Keyed) {
+    /// Keeps a session that was made in this epoch, unless [all were forgotten](Self::clear) meanwhile: the key's owner may have gone.
+    pub fn keep(&self, kind: Kind, purpose: Purpose, master_key: &[u8], salt: &[u8], session: u32, (keyed, epoch): (&Keyed, Epoch)) {
         if let Some(name) = name(kind, purpose, master_key, salt, session) {
-            self.table.put(&name, keyed.clone());
+            self.table.put(&name, keyed.clone(), epoch.0);
         }
     }
 

@@ -39,12 +39,12 @@ mod sender;
 pub mod wire;
 
 pub use bywash_client::variable;
-pub use cache::{CAPACITY, Sessions};
+pub use cache::{CAPACITY, Epoch, Sessions};
 pub use derive::{CHALLENGE, KeyBytes, Purpose, exchange_keys, hmac_sha256, session_key};
 pub use keyed::{IV, Keyed, TAG, client, say_if_alone};
 pub use keymat::KeyMaterial;
 pub use kind::Kind;
-pub use opener::{Opener, Specific};
+pub use opener::{Checked, Opener, Specific};
 pub use protect::{add_receiver, payload_len, protect, protected_len, seal_payload};
 pub use refusal::{Refusal, Result};
 pub use replay::Accepted;

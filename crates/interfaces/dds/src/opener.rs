@@ -1,6 +1,6 @@
 //! A master key of somebody else, and the sessions under it that are in use.
 
-use crate::cache::Sessions;
+use crate::cache::{Epoch, Sessions};
 use crate::derive::Purpose;
 use crate::keyed::{Keyed, TAG};
 use crate::keymat::KeyMaterial;
@@ -39,13 +39,20 @@ struct Found {
     id: u32,
     keyed: Keyed,
     is_recent: bool,
-    is_shared: bool,
+    /// Since when it is in no shared table, if it is in none.
+    new: Option<Epoch>,
 }
 
 /// What makes and checks the tag of one receiver.
 pub struct Specific {
     material: KeyMaterial,
     sessions: Recent,
+}
+
+/// That a message has a receiver's tag which is right.
+pub struct Checked<'a> {
+    specific: &'a Specific,
+    found: Found,
 }
 
 impl Recent {
@@ -61,12 +68,12 @@ impl Recent {
             if !known.is_used.load(Relaxed) {
                 known.is_used.store(true, Relaxed);
             }
-            return Ok(Found { id, keyed: known.keyed.clone(), is_recent: true, is_shared: true });
+            return Ok(Found { id, keyed: known.keyed.clone(), is_recent: true, new: None });
         }
         drop(recent);
         let Some(key) = material.master_key(self.purpose) else { return Err(Refusal::Receiver("it has no key for receivers")) };
-        let (keyed, is_new) = Sessions::shared().find_or_make(material.kind, self.purpose, key, material.master_salt(), id)?;
-        Ok(Found { id, keyed, is_recent: false, is_shared: !is_new })
+        let (keyed, new) = Sessions::shared().find_or_make(material.kind, self.purpose, key, material.master_salt(), id)?;
+        Ok(Found { id, keyed, is_recent: false, new })
     }
 
     /// Keeps what has proved to be in use.
@@ -79,9 +86,9 @@ impl Recent {
 
     #[cold]
     fn keep_new(&self, material: &KeyMaterial, found: Found) {
-        let Found { id, keyed, is_shared, .. } = found;
-        if let (false, Some(key)) = (is_shared, material.master_key(self.purpose)) {
-            Sessions::shared().keep(material.kind, self.purpose, key, material.master_salt(), id, &keyed);
+        let Found { id, keyed, new, .. } = found;
+        if let (Some(epoch), Some(key)) = (new, material.master_key(self.purpose)) {
+            Sessions::shared().keep(material.kind, self.purpose, key, material.master_salt(), id, (&keyed, epoch));
         }
         let mut recent = self.known.write().unwrap_or_else(PoisonError::into_inner);
         // Another thread may have made it too.
@@ -208,11 +215,11 @@ impl Specific {
         Ok(tag)
     }
 
-    /// Whether a message has this receiver's tag and it is right.
+    /// Whether a message has this receiver's tag and it is right. That says nothing of the text yet, nor that the message is new: whoever has found that out [keeps](Checked::keep) what comes back.
     ///
     /// # Errors
     /// [`Refusal::Receiver`], [`Refusal::Engine`].
-    pub fn check(&self, sealed: &Sealed<'_>) -> Result<()> {
+    pub fn check(&self, sealed: &Sealed<'_>) -> Result<Checked<'_>> {
         let mine = sealed.footer.receivers().find(|(id, _)| *id == self.id());
         let Some((_, given)) = mine else { return Err(Refusal::Receiver("it has none")) };
         let (header, footer) = (&sealed.header, &sealed.footer);
@@ -221,18 +228,29 @@ impl Specific {
         if !constant_time_eq(&right, given) {
             return Err(Refusal::Receiver("it is wrong"));
         }
-        self.sessions.keep(&self.material, found);
-        Ok(())
+        Ok(Checked { specific: self, found })
+    }
+}
+
+impl Checked<'_> {
+    /// Keeps the session of a tag whose message was accepted.
+    pub fn keep(self) {
+        self.specific.sessions.keep(&self.specific.material, self.found);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Kind, Sender, payload_len, seal_payload, wire::split_payload};
+    use crate::wire::{Form, RECEIVER, split_payload, split_submessage};
+    use crate::{Kind, Sender, add_receiver, payload_len, protect, protected_len, seal_payload};
+
+    fn known(sessions: &Recent) -> Vec<u32> {
+        sessions.known.read().unwrap().iter().flatten().map(|known| known.id).collect()
+    }
 
     fn sessions(opener: &Opener) -> Vec<u32> {
-        opener.sessions.known.read().unwrap().iter().flatten().map(|known| known.id).collect()
+        known(&opener.sessions)
     }
 
     /// A message of each of so many sessions, and their numbers.
@@ -256,8 +274,38 @@ mod tests {
         messages.iter().for_each(|(message, _)| open(message).unwrap());
         let [.., (_, older), (_, newer)] = messages[..] else { unreachable!("nine") };
         assert_eq!(sessions(&opener), [newer, older]);
-        assert!(messages.iter().all(|(message, _)| open(message) == Err(Refusal::Replayed)));
+        // The latest first: in their own order they would leave behind what was there.
+        assert!(messages.iter().rev().all(|(message, _)| open(message) == Err(Refusal::Replayed)));
         assert_eq!(sessions(&opener), [newer, older]);
+    }
+
+    #[test]
+    fn recordings_with_receivers_tags_drive_no_session_out() {
+        let material = KeyMaterial::generate(Kind::Aes128Gcm, 1).unwrap().with_receiver(2).unwrap();
+        let (sender, opener) = (Sender::new(material.clone(), 1).unwrap(), Opener::new(material));
+        let specific = opener.specific().unwrap();
+        let submessage = [6, 1, 4, 0, 1, 2, 3, 4];
+        let message = || {
+            let mut message = vec![0; protected_len(&sender, Form::Submessage, submessage.len())];
+            protect(&sender, Form::Submessage, &submessage, &mut message).unwrap();
+            message.extend([0; RECEIVER]);
+            // Whoever makes tags is another than who checks them.
+            add_receiver(Form::Submessage, &mut message, &Specific::new(opener.material()).unwrap()).unwrap();
+            message
+        };
+        let messages: Vec<_> = (0..9).map(|_| message()).collect();
+        let open = |message: &[u8]| {
+            let sealed = split_submessage(message).unwrap();
+            let tag = specific.check(&sealed)?;
+            opener.open_once(&sealed, &mut [0; 8])?;
+            tag.keep();
+            Ok(())
+        };
+        messages.iter().for_each(|message| open(message).unwrap());
+        let [newer, older] = [8, 7].map(|at: usize| split_submessage(&messages[at]).unwrap().header.session);
+        assert_eq!((known(&specific.sessions), sessions(&opener)), (vec![newer, older], vec![newer, older]));
+        assert!(messages.iter().rev().all(|message| open(message) == Err(Refusal::Replayed)));
+        assert_eq!((known(&specific.sessions), sessions(&opener)), (vec![newer, older], vec![newer, older]));
     }
 
     #[test]

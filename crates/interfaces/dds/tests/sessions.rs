@@ -1,7 +1,7 @@
 //! Sessions: found again, bounded, rekeyed in time, shared by threads.
 
 use bywash_dds::wire::{Header, split_payload};
-use bywash_dds::{KeyMaterial, Kind, Opener, Purpose, Refusal, Sender, Sessions, client, payload_len, seal_payload};
+use bywash_dds::{Epoch, KeyMaterial, Keyed, Kind, Opener, Purpose, Refusal, Sender, Sessions, client, payload_len, seal_payload};
 use std::collections::HashSet;
 
 fn sealed(sender: &Sender, text: &[u8]) -> Vec<u8> {
@@ -20,7 +20,7 @@ fn opened(opener: &Opener, message: &[u8]) -> Result<Vec<u8>, Refusal> {
 fn a_session_is_derived_once() {
     let sessions = Sessions::new(client().clone(), 64);
     let get = |session| sessions.get(Kind::Aes256Gcm, Purpose::Sender, &[1; 32], &[2; 32], session).unwrap();
-    let is_new = |purpose, session| sessions.find_or_make(Kind::Aes256Gcm, purpose, &[1; 32], &[2; 32], session).unwrap().1;
+    let is_new = |purpose, session| sessions.find_or_make(Kind::Aes256Gcm, purpose, &[1; 32], &[2; 32], session).unwrap().1.is_some();
     let first = get(7);
     assert!(!is_new(Purpose::Sender, 7) && is_new(Purpose::Sender, 8) && is_new(Purpose::Receiver, 7));
     let other = sessions.get(Kind::Aes256Gcm, Purpose::Receiver, &[1; 32], &[2; 32], 7).unwrap();
@@ -35,6 +35,21 @@ fn what_is_not_authentic_takes_no_place() {
     let sessions = Sessions::new(client().clone(), 64);
     sessions.find_or_make(Kind::Aes256Gcm, Purpose::Sender, &[1; 32], &[2; 32], 7).unwrap();
     assert!(sessions.is_empty());
+}
+
+#[test]
+fn what_was_made_before_all_were_forgotten_takes_no_place() {
+    let sessions = Sessions::new(client().clone(), 64);
+    let made = || sessions.find_or_make(Kind::Aes256Gcm, Purpose::Sender, &[1; 32], &[2; 32], 7).unwrap();
+    let keep = |(keyed, new): (Keyed, Option<Epoch>)| {
+        sessions.keep(Kind::Aes256Gcm, Purpose::Sender, &[1; 32], &[2; 32], 7, (&keyed, new.unwrap()));
+    };
+    let before = made();
+    sessions.clear();
+    keep(before);
+    assert!(sessions.is_empty());
+    keep(made());
+    assert_eq!(sessions.len(), 1);
 }
 
 #[test]

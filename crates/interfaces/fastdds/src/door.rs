@@ -189,3 +189,20 @@ fn own_base() -> usize {
 
 /// A hook: a function's name, and what is called in its place.
 pub(crate) type Hook = (&'static CStr, fn() -> *const c_void);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of each purpose some, by the source of the releases that are called known.
+    #[test]
+    fn what_known_releases_call_is_known() {
+        let of_messages = [&b"EVP_EncryptInit"[..], b"EVP_DecryptFinal_ex", b"EVP_CIPHER_CTX_ctrl", b"EVP_DigestSignFinal", b"EVP_Digest"];
+        let of_handshakes = [&b"EVP_DigestVerifyInit"[..], b"EVP_DigestVerifyUpdate", b"EVP_DigestVerifyFinal"];
+        let of_licences: [&[u8]; 1] = [b"EVP_DigestVerify"];
+        for name in of_messages.into_iter().chain(of_handshakes).chain(of_licences) {
+            assert!(!is_strange(name), "{}", String::from_utf8_lossy(name));
+        }
+        assert!(is_strange(b"EVP_EncryptInit_ex") && is_strange(b"EVP_DigestSign"));
+    }
+}

@@ -37,6 +37,7 @@ pub(crate) const HOOKS: &[Hook] = hooks![
     EVP_DigestVerifyInit,
     EVP_DigestVerifyUpdate,
     EVP_DigestVerifyFinal,
+    EVP_DigestVerify,
     EVP_CIPHER_CTX_free,
     EVP_CIPHER_CTX_ctrl,
     EVP_EncryptInit,
@@ -161,6 +162,20 @@ unsafe extern "C" fn EVP_DigestVerifyFinal(context: Context, signature: *const c
     passed!(Kind::Other, mac::CONTEXTS, EVP_DigestVerifyFinal(context, signature, len), |ours| match ours.materialise() {
         real if real.is_null() => 0,
         real => (real::get().0.EVP_DigestVerifyFinal)(real, signature, len),
+    })
+}
+
+/// What Fast DDS checks a licence with, of late.
+unsafe extern "C" fn EVP_DigestVerify(
+    context: Context,
+    signature: *const c_uchar,
+    signature_len: usize,
+    data: *const c_uchar,
+    len: usize,
+) -> c_int {
+    passed!(Kind::Other, mac::CONTEXTS, EVP_DigestVerify(context, signature, signature_len, data, len), |ours| match ours.materialise() {
+        real if real.is_null() => 0,
+        real => (real::get().0.EVP_DigestVerify)(real, signature, signature_len, data, len),
     })
 }
 

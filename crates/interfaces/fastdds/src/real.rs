@@ -48,6 +48,7 @@ functions! {
     EVP_DigestVerifyInit: DigestInit,
     EVP_DigestVerifyUpdate: unsafe extern "C" fn(Context, *const c_void, usize) -> c_int,
     EVP_DigestVerifyFinal: unsafe extern "C" fn(Context, *const c_uchar, usize) -> c_int,
+    EVP_DigestVerify: unsafe extern "C" fn(Context, *const c_uchar, usize, *const c_uchar, usize) -> c_int,
     EVP_CIPHER_CTX_new: unsafe extern "C" fn() -> Context,
     EVP_CIPHER_CTX_free: unsafe extern "C" fn(Context),
     EVP_CIPHER_CTX_ctrl: unsafe extern "C" fn(Context, c_int, c_int, *mut c_void) -> c_int,

@@ -29,11 +29,12 @@ struct Driver {
     late: Option<PathBuf>,
 }
 
-/// Compiles the driver against a library of this name.
+/// Compiles the driver against a library of this name; one of Fast DDS 3 checks a licence.
 fn built(folder: &Path, name: &str) -> Driver {
     let (object, program) = (folder.join(name), folder.join("driver"));
     let [object_text, program_text, folder_text] = [&object, &program, folder].map(|path| path.to_str().unwrap());
-    compile(&["-shared", "-fPIC", "-Wl,-soname", &format!("-Wl,{name}"), "-o", object_text, "sequences.c", "-lcrypto"]);
+    let release = if name.starts_with("libfastdds") { "-DLICENCE" } else { "-DNO_LICENCE" };
+    compile(&["-shared", "-fPIC", release, "-Wl,-soname", &format!("-Wl,{name}"), "-o", object_text, "sequences.c", "-lcrypto"]);
     compile(&["-o", program_text, "driver.c", object_text, &format!("-Wl,-rpath,{folder_text}"), "-lpthread"]);
     Driver { program, late: None }
 }
@@ -122,11 +123,12 @@ fn it_can_be_turned_off() {
 }
 
 #[test]
-fn a_library_of_fast_dds_3_is_known_by_its_name() {
+fn a_library_of_fast_dds_3_is_known_by_its_name_and_checks_its_licence() {
     let folder = tempfile::tempdir().unwrap();
     let driver = built(folder.path(), "libfastdds.so.3.6");
     let (expected, _) = run(&driver, None, 11, 50);
     let (found, calls) = run(&driver, Some("on"), 11, 50);
+    assert!(expected.contains("licence 1 ") && expected.contains("forged 0 "), "{expected}");
     assert!(found == expected && total(&calls, "bulk") > 100, "{calls:?}");
 }
 

@@ -204,6 +204,26 @@ static void mac(Run* run)
     }
 }
 
+#ifdef LICENCE
+/* What Fast DDS 3 checks a licence with: a signature at one stroke (RFC 8032 s7.1, test 2), and a spoilt one. */
+static void licence(Run* run)
+{
+    static const unsigned char key[] = "\x3d\x40\x17\xc3\xe8\x43\x89\x5a\x92\xb7\x0a\xa7\x4d\x1b\x7e\xbc\x9c\x98\x2c\xcf\x2e\xc4\x96\x8c\xc0\xcd\x55\xf1\x2a\xf4\x66\x0c";
+    unsigned char signature[] = "\x92\xa0\x09\xa9\xf0\xd4\xca\xb8\x72\x0e\x82\x0b\x5f\x64\x25\x40\xa2\xb2\x7b\x54\x16\x50\x3f\x8f\xb3\x76\x22\x23\xeb\xdb\x69\xda"
+                                "\x08\x5a\xc1\xe4\x3e\x15\x99\x6e\x45\x8f\x36\x13\xd0\xf1\x1d\x8c\x38\x7b\x2e\xae\xb4\x30\x2a\xee\xb0\x0d\x29\x16\x12\xbb\x0c\x00";
+    for (int spoils = 0; spoils < 2; ++spoils)
+    {
+        EVP_PKEY* made = EVP_PKEY_new_raw_public_key(EVP_PKEY_ED25519, NULL, key, 32);
+        EVP_MD_CTX* context = EVP_MD_CTX_new();
+        signature[0] ^= spoils ? 1 : 0;
+        show(run, "verify init", EVP_DigestVerifyInit(context, NULL, NULL, NULL, made), NULL, 0);
+        show(run, spoils ? "forged" : "licence", EVP_DigestVerify(context, signature, 64, (const unsigned char*)"\x72", 1), NULL, 0);
+        EVP_MD_CTX_free(context);
+        EVP_PKEY_free(made);
+    }
+}
+#endif
+
 /* Runs so many sequences and gives what they printed; the caller frees it. */
 char* sequences(uint64_t seed, unsigned count)
 {
@@ -212,6 +232,9 @@ char* sequences(uint64_t seed, unsigned count)
     Run run = {seed, open_memstream(&text, &length)};
     unsigned char* buffers = calloc(2, ROOM);
     mac(&run);
+#ifdef LICENCE
+    licence(&run);
+#endif
     for (unsigned i = 0; i < count; ++i)
     {
         switch (below(&run, 3))

@@ -62,25 +62,31 @@ impl Plugin {
             (pair.opener.clone().ok_or(Refusal::Key(sealed.header.key_id))?, pair.protection)
         };
         expect(protection, &sealed)?;
-        if protection.has_origin {
-            opener.specific().ok_or(Refusal::Receiver("its sender has told us of no key for it"))?.check(&sealed)?;
-        }
+        let untold = Refusal::Receiver("its sender has told us of no key for it");
+        let tags = protection.has_origin.then(|| opener.specific().ok_or(untold)).transpose()?;
+        let tag = tags.map(|tags| tags.check(&sealed)).transpose()?;
         let front = encoded.len().min(bywash_dds::wire::MESSAGE_HEADER);
         let mut block = self.host.block(front + sealed.text.len())?;
         let (header, text) = block.bytes().split_at_mut(front);
         header.copy_from_slice(&encoded[..front]);
         opener.open_once(&sealed, text)?;
+        // Before it has proved to be new it may be a recording.
+        if let Some(tag) = tag {
+            tag.keep();
+        }
         Ok(block)
     }
 
     fn decode_submessage(&self, local: Handle, remote: Handle, is_writer: bool, encoded: &[u8]) -> Outcome<Block> {
         let sealed = split_submessage(encoded)?;
         let Way { opener, apart, tags } = self.way(local, remote, is_writer, &sealed)?;
-        if let Some(tags) = tags {
-            tags.specific().ok_or(Refusal::Receiver("it has none"))?.check(&sealed)?;
-        }
+        let tags = tags.as_ref().map(|tags| tags.specific().ok_or(Refusal::Receiver("it has none"))).transpose()?;
+        let tag = tags.map(|tags| tags.check(&sealed)).transpose()?;
         let mut block = self.host.block(sealed.text.len())?;
         opener.open_once_among(apart.as_ref().unwrap_or_else(|| opener.accepted()), &sealed, block.bytes())?;
+        if let Some(tag) = tag {
+            tag.keep();
+        }
         Ok(block)
     }
 

@@ -46,6 +46,7 @@ fn both() -> [Real; 2] {
         EVP_DigestVerifyInit,
         EVP_DigestVerifyUpdate,
         EVP_DigestVerifyFinal,
+        EVP_DigestVerify,
         EVP_CIPHER_CTX_new,
         EVP_CIPHER_CTX_free,
         EVP_CIPHER_CTX_ctrl,
