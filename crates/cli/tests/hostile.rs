@@ -6,7 +6,7 @@ mod support;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Output};
 use support::place::Place;
 use support::{stderr, stdout, succeed};
 
@@ -73,32 +73,56 @@ fn a_folder_of_results_that_became_a_link_is_not_followed() {
     assert_eq!(fs::read(place.at("real/back/s/t/file")).unwrap(), b"text");
 }
 
+/// A command as somebody who is not root; none where that cannot be.
+fn as_nobody(place: &Place, arguments: &[&str]) -> Option<Output> {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("skipped: only root becomes another user");
+        return None;
+    }
+    let mut command = Command::new("setpriv");
+    command.args([&format!("--reuid={NOBODY}"), "--clear-groups", env!("CARGO_BIN_EXE_bywash")]).args(arguments).args(["-k", "key"]);
+    let output = command.current_dir(place.folder.path()).env("BYWASH_SOCKET", "none").output().unwrap();
+    if stderr(&output).contains("failed to execute") {
+        eprintln!("skipped: the program is where nobody else may look");
+        return None;
+    }
+    Some(output)
+}
+
 /// What is in it can be opened by who knows its name, and the journal beside it be looked for.
 #[test]
 fn a_folder_that_may_be_gone_through_and_not_read_will_do() {
-    if !rustix::process::geteuid().is_root() {
-        return eprintln!("skipped: only root becomes another user");
-    }
     let place = Place::new();
     place.write("folder/file", b"text");
     succeed(&mut place.bywash(&["encrypt", "folder/file"]));
-    chown(place.at("key"), Some(NOBODY), Some(NOBODY)).unwrap();
+    chown(place.at("key"), Some(NOBODY), Some(NOBODY)).unwrap_or_default();
     for (path, mode) in [("", 0o755), ("folder", 0o711)] {
         fs::set_permissions(place.at(path), fs::Permissions::from_mode(mode)).unwrap();
     }
-    let nobody = format!("--reuid={NOBODY}");
-    let as_nobody = |arguments: &[&str]| {
-        let mut command = Command::new("setpriv");
-        command.args([&nobody, "--clear-groups", env!("CARGO_BIN_EXE_bywash")]).args(arguments).args(["-k", "key"]);
-        command.current_dir(place.folder.path()).env("BYWASH_SOCKET", "none").output().unwrap()
-    };
-    let checked = as_nobody(&["fsck", "folder/file.bywash"]);
-    if stderr(&checked).contains("failed to execute") {
-        return eprintln!("skipped: the program is where nobody else may look");
-    }
+    let Some(checked) = as_nobody(&place, &["fsck", "folder/file.bywash"]) else { return };
     assert!(checked.status.success(), "{}", stderr(&checked));
-    let opened = as_nobody(&["decrypt", "-o", "-", "folder/file.bywash"]);
+    let opened = as_nobody(&place, &["decrypt", "-o", "-", "folder/file.bywash"]).unwrap();
     assert_eq!(stdout(&opened), "text", "{}", stderr(&opened));
+}
+
+/// Their results get that mode at the end, though something was missing then.
+#[test]
+fn folders_that_nobody_may_write_to_are_gone_on_with() {
+    let place = Place::new();
+    place.write("data/inner/one", b"text");
+    place.write("data/inner/two", b"text");
+    // As of a run that had no room for one of them.
+    place.write("sealed/inner/other", b"");
+    for (path, mode) in [("", 0o755), ("data/inner", 0o555), ("sealed", 0o755), ("sealed/inner", 0o555)] {
+        fs::set_permissions(place.at(path), fs::Permissions::from_mode(mode)).unwrap();
+    }
+    for path in ["key", "data", "data/inner", "data/inner/one", "data/inner/two", "sealed", "sealed/inner"] {
+        chown(place.at(path), Some(NOBODY), Some(NOBODY)).unwrap_or_default();
+    }
+    let Some(sealed) = as_nobody(&place, &["encrypt", "-R", "-o", "sealed", "data"]) else { return };
+    assert!(sealed.status.success(), "{}", stderr(&sealed));
+    assert!(place.at("sealed/inner/one.bywash").exists() && place.at("sealed/inner/two.bywash").exists());
+    assert_eq!(fs::metadata(place.at("sealed/inner")).unwrap().permissions().mode() & 0o777, 0o555);
 }
 
 /// Where results are, what is called so would pass for a journal, or be in the way of one.

@@ -182,6 +182,26 @@ as "$BYWASH" fsck -k key vault"#;
     }
 }
 
+/// The kernel asks for less than we need: for rights to the folder that a folder is removed from, and not for leave to read what is only written to.
+#[test]
+fn a_user_may_do_in_a_volume_what_modes_let_him_do_elsewhere() {
+    let place = Place::new();
+    give(&place, place.0.path());
+    let there = r#"set -e; cd vault
+mkdir r w n; chmod 555 r; chmod 300 w; chmod 000 n; rmdir r w n
+mkdir old new; chmod 555 old; mv -T new old; rmdir old
+mkdir full; echo text > full/file; chmod 555 full
+! rmdir full 2>/dev/null; stat -c %a full; cat full/file
+touch file; chmod 200 file; echo a >> file; : > file; echo b >> file; echo c >> file; stat -c %a file
+chmod 600 file; cat file"#;
+    fs::write(place.at("there"), there).unwrap();
+    let script = r#"as "$BYWASH" run -q --files vault -k key -- sh there; as "$BYWASH" fsck -k key vault"#;
+    let Some(output) = as_nobody(&place, script) else { return };
+    if is_possible(&output).is_some() {
+        assert_eq!(stdout(&output), "555\ntext\n200\nb\nc\n", "{}", stderr(&output));
+    }
+}
+
 /// A script of root's with mounts of its own.
 fn as_root(place: &Place, script: &str) -> Option<Output> {
     if !rustix::process::geteuid().is_root() {

@@ -75,6 +75,19 @@ fn a_result_that_goes_after_it_was_compared_keeps_its_source() {
     }
 }
 
+/// What its writer has written so far is no damage.
+#[test]
+fn what_somebody_is_writing_to_is_not_checked() {
+    let place = Place::new();
+    place.write("file", &text(100_000));
+    succeed(&mut place.bywash(&["encrypt", "file"]));
+    let held = File::open(place.at("file.bywash")).unwrap();
+    Disk::lock(&held, Access::Write).unwrap();
+    place.refused(&["fsck", "file.bywash"], 1, "has it open");
+    Disk::lock(&held, Access::Read).unwrap();
+    succeed(&mut place.bywash(&["fsck", "file.bywash"]));
+}
+
 #[test]
 fn what_somebody_has_locked_is_not_removed() {
     let place = Place::new();

@@ -279,7 +279,12 @@ impl Inner {
     }
 
     /// Runs a batch on its engine, with the lent operation as one more task of it.
-    pub(crate) fn execute(&self, batch: &mut Batch, lent: Option<(&Session, &mut Operation<'_>)>, mut start: Time) -> (Span, Result<usize>) {
+    pub(crate) fn execute(
+        &self,
+        batch: &mut Batch,
+        lent: Option<(&Session, &mut Operation<'_>)>,
+        mut start: Time,
+    ) -> (Span, Result<usize>) {
         let engine = self.engine(batch.engine);
         // What an engine has imported here for somebody else is none of this batch's.
         let _ = memory::took_imports();

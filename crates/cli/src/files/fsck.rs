@@ -3,14 +3,14 @@
 use super::keys::KeyArgs;
 use super::tree::{Plan, Way, check_paths};
 use super::work::{Job, Outcome, WorkArgs};
-use super::{client, failure, io_failure, volume};
+use super::{client, failure, io_failure, lock_and_look, volume};
 use crate::failure::{Exit, Failure};
 use crate::shell::print;
 use crate::shown::Shown;
 use crate::terminal::{bytes, counted, say, thousands};
 use bywash_client::Client;
 use bywash_files::container::recover;
-use bywash_files::disk::{Access, Disk, FolderJournals, Journals};
+use bywash_files::disk::{Access, Disk};
 use bywash_files::place::{open_locked, open_regular};
 use bywash_files::{Error, Header, Keyring, fsck};
 use bywash_mount::Native;
@@ -164,18 +164,17 @@ fn check(args: &Args, client: &Client, keyring: &Keyring, job: &Job<'_>) -> Resu
     };
     let open = || open_regular(job.item.source_spot(), is_named).map_err(Error::from).and_then(|(file, _)| opened(file));
     let (mut file, mut header, mut keys) = open().map_err(failed)?;
-    let journals = FolderJournals::beside(job.item.source_spot()).map_err(|error| io_failure(path, &error))?;
-    if journals.find(header.salt()).map_err(|error| io_failure(path, &error))?.is_some() {
+    if let Some(journals) = lock_and_look(&file, Access::Read, job.item.source_spot(), &header).map_err(failed)? {
         if !args.recover {
             let why = "its writer was interrupted and left a journal; give --recover, or open it for writing";
             return Err(Failure::new(Exit::Damaged, format!("{}: {why}", path.shown())));
         }
+        drop(file);
         let locked = open_locked(job.item.source_spot(), is_named, true).map_err(|error| io_failure(path, &error))?;
         // What was opened before may have been replaced since.
-        let (file, header, keys) = opened(locked.0).map_err(failed)?;
-        recover(&header, &keys, &file, &journals).map_err(failed)?;
-    }
-    if args.recover {
+        let (locked, of_locked, its_keys) = opened(locked.0).map_err(failed)?;
+        recover(&of_locked, &its_keys, &locked, &journals).map_err(failed)?;
+        drop(locked);
         (file, header, keys) = open().map_err(failed)?;
     }
     let (checked, places) = fsck::damaged_runs(client, &header, keys, &file, u64::MAX, job.progress).map_err(failed)?;

@@ -15,9 +15,9 @@ use bywash_mount::VOLUME_FILE;
 use bywash_mount::volume::is_volume;
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
-use std::fs::{DirBuilder, DirEntry, Metadata};
+use std::fs::{DirBuilder, DirEntry, Metadata, Permissions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -278,7 +278,9 @@ impl Plan {
         for folder in &self.folders {
             if *folder.to != *folder.named[1] {
                 match make_folder(folder.target_spot()) {
-                    Ok(is_new) => made_in = made_in.or(is_new.then_some(folder)),
+                    Ok(true) => made_in = made_in.or(Some(folder)),
+                    // Its source's mode, which an earlier run gave it, may forbid to write; it gets that again at the end.
+                    Ok(false) => make_writable(&folder.to, &folder.named[1]),
                     Err(error) => self.obstacles.push((folder.to.clone(), error)),
                 }
             } else if folder.to.is_dir() {
@@ -506,4 +508,15 @@ fn identity(path: &Path) -> Option<(u64, u64)> {
 fn real(folder: &Path) -> PathBuf {
     let outer = || folder.file_name().map_or_else(|| folder.to_owned(), |name| real(folder_of(folder)).join(name));
     std::fs::canonicalize(folder).unwrap_or_else(|_| outer())
+}
+
+/// Lets this user put results into a folder of his.
+fn make_writable(folder: &Path, named: &Path) {
+    let make = || {
+        let folder = open_folder(folder, Some(named))?;
+        let mode = folder.metadata()?.permissions().mode();
+        if mode & 0o700 == 0o700 { Ok(()) } else { folder.set_permissions(Permissions::from_mode(mode & 0o7777 | 0o700)) }
+    };
+    // Where that fails, putting something there does too, and says why.
+    make().unwrap_or_else(|error: io::Error| tracing::debug!("{}: {error}", folder.shown()));
 }

@@ -8,7 +8,9 @@ use bywash_mount::Server;
 use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
 use rustix::io::Errno;
 use rustix::mount::UnmountFlags;
+use std::ffi::OsString;
 use std::io::ErrorKind;
+use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
@@ -76,9 +78,9 @@ fn still_held(device: String) -> Option<String> {
 
 /// Where a process sees a file system mounted, if it does.
 fn place_in(process: &str, device: &str) -> Option<PathBuf> {
-    let mounts = std::fs::read_to_string(format!("/proc/{process}/mountinfo")).ok()?;
-    let mut fields = mounts.lines().map(|line| line.split(' ')).find(|fields| fields.clone().nth(2) == Some(device))?;
-    fields.nth(4).map(unescaped)
+    let mounts = std::fs::read(format!("/proc/{process}/mountinfo")).ok()?;
+    let mut lines = mounts.split(|byte| *byte == b'\n').map(fields);
+    lines.find(|fields| fields.get(2) == Some(&device.as_bytes()))?.get(4).map(|place| unescaped(place))
 }
 
 /// All that is closed goes to the disk, as long as nothing is lost if it cannot.
@@ -121,28 +123,51 @@ fn unmount(path: &Path) -> Result<(), Failure> {
 
 /// What is mounted at a path: the latest there, if it is a FUSE file system.
 pub(super) fn mounted_at(path: &Path) -> Option<PathBuf> {
-    let mounts = std::fs::read_to_string("/proc/self/mounts").ok()?;
-    let mut found = mounts.lines().filter_map(|line| {
-        let mut fields = line.split(' ');
-        let (source, target, kind) = (fields.next()?, fields.next()?, fields.next()?);
-        Some((unescaped(source), unescaped(target), kind))
-    });
-    let (source, _, kind) = found.rfind(|(_, target, _)| target == path)?;
-    kind.starts_with("fuse").then_some(source)
+    // In bytes: paths of others may be no text.
+    mounted_in(&std::fs::read("/proc/self/mounts").ok()?, path)
+}
+
+fn mounted_in(mounts: &[u8], path: &Path) -> Option<PathBuf> {
+    let mut lines = mounts.split(|byte| *byte == b'\n').map(fields);
+    let found = lines.rfind(|fields| fields.get(1).is_some_and(|target| unescaped(target) == path))?;
+    found.get(2)?.starts_with(b"fuse").then(|| unescaped(found[0]))
+}
+
+fn fields(line: &[u8]) -> Vec<&[u8]> {
+    line.split(|byte| *byte == b' ').collect()
 }
 
 /// Blanks and the like are octal in that table.
-fn unescaped(field: &str) -> PathBuf {
-    let mut parts = field.split('\\');
-    let mut text = parts.next().unwrap_or_default().to_owned();
-    for part in parts {
-        match part.get(..3).and_then(|digits| u8::from_str_radix(digits, 8).ok()) {
-            Some(byte) => {
-                text.push(char::from(byte));
-                text.push_str(&part[3..]);
+fn unescaped(field: &[u8]) -> PathBuf {
+    let (mut text, mut rest) = (Vec::new(), field);
+    while let Some((&byte, behind)) = rest.split_first() {
+        let digits = behind.get(..3).and_then(|digits| std::str::from_utf8(digits).ok());
+        match digits.and_then(|digits| u8::from_str_radix(digits, 8).ok()).filter(|_| byte == b'\\') {
+            Some(escaped) => {
+                text.push(escaped);
+                rest = &behind[3..];
             }
-            None => text.push_str(part),
+            None => {
+                text.push(byte);
+                rest = behind;
+            }
         }
     }
-    text.into()
+    OsString::from_vec(text).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+
+    #[test]
+    fn what_is_mounted_is_found_beside_paths_that_are_no_text() {
+        let table = b"none /caf\xe9 tmpfs rw 0 0\n/a\\040b /mnt/x\\134y fuse.bywash rw 0 0\n/c /mnt/\xe9 fuse.bywash rw 0 0\n/d /mnt/d ext4 rw 0 0\n";
+        let found = |path: &[u8]| mounted_in(table, Path::new(OsStr::from_bytes(path)));
+        assert_eq!(found(b"/mnt/x\\y"), Some("/a b".into()));
+        assert_eq!(found(b"/mnt/\xe9"), Some("/c".into()));
+        assert_eq!((found(b"/mnt/d"), found(b"/mnt")), (None, None));
+    }
 }

@@ -271,12 +271,7 @@ impl Container {
         if len > state.len {
             self.extend(&mut state, len, true)?;
         } else if len < state.len {
-            let last = self.geometry.last_chunk(len);
-            let text_len = self.geometry.text_len(last, len);
-            self.gather(&mut state, last, text_len == 0)?;
-            state.gathered.split_off(&(last + 1));
-            state.gathered.entry(last).or_default().resize(text_len);
-            state.len = len;
+            self.end_text(&mut state, len)?;
         }
         Ok(())
     }
@@ -448,7 +443,46 @@ impl Container {
         Ok(())
     }
 
+    /// Adds zeros up to a length. If they cannot be stored the text ends where it did.
     fn extend(&self, state: &mut State, len: u64, is_complete: bool) -> Result<()> {
+        let before = state.len;
+        let extended = self.add_zeros(state, len, is_complete);
+        if extended.is_err() && state.len > before && state.poison.is_none() {
+            // Should that fail too it is said of the write, and the zeros stay.
+            let _ = self.take_zeros_back(state, before);
+        }
+        extended
+    }
+
+    fn take_zeros_back(&self, state: &mut State, len: u64) -> Result<()> {
+        let last = self.geometry.last_chunk(len);
+        self.end_text(state, len)?;
+        if state.is_newborn {
+            if state.written > last {
+                self.take_back(state, last);
+                (state.committed, state.written) = (None, last);
+            }
+            return Ok(());
+        }
+        // Their room is needed for what fits.
+        if last >= self.first_free(state) {
+            return self.cut_behind(state, self.geometry.offset(last));
+        }
+        self.cut_tail(state)
+    }
+
+    /// Ends the text earlier: the chunk that is the last then is gathered.
+    fn end_text(&self, state: &mut State, len: u64) -> Result<()> {
+        let last = self.geometry.last_chunk(len);
+        let text_len = self.geometry.text_len(last, len);
+        self.gather(state, last, text_len == 0)?;
+        state.gathered.split_off(&(last + 1));
+        state.gathered.entry(last).or_default().resize(text_len);
+        state.len = len;
+        Ok(())
+    }
+
+    fn add_zeros(&self, state: &mut State, len: u64, is_complete: bool) -> Result<()> {
         while state.len < len {
             let chunk = if state.len == 0 { 0 } else { self.at(state.len).0 };
             let within = self.geometry.text_len(chunk, state.len);

@@ -174,7 +174,7 @@ pub trait Journals: Send + Sync {
     /// A new, empty one, locked, which survives a power cut when this returns.
     ///
     /// # Errors
-    /// `ResourceBusy` if it is another file's with the same salt, a copy, whose writer has it open; the operating system's.
+    /// `ResourceBusy` if it is another file's with the same salt, a copy, whose writer has it open or was interrupted; the operating system's.
     fn create(&self, salt: &[u8; 32]) -> io::Result<Arc<dyn Disk>>;
 
     /// The files that a journal may be of, where several are possible: a copy of a file has its salt.
@@ -280,7 +280,11 @@ impl Journals for FolderJournals {
     fn create(&self, salt: &[u8; 32]) -> io::Result<Arc<dyn Disk>> {
         let file = self.open_regular(&journal_name(salt), OFlags::RDWR | OFlags::CREATE)?;
         Disk::lock(&file, Access::Write)?;
-        File::set_len(&file, 0)?;
+        // It was not there when this file was opened: its writer has written since, and what that was stands nowhere else.
+        if file.metadata()?.len() > 0 {
+            let why = "its journal is that of a copy of it whose writer was interrupted; run `bywash fsck --recover` on that";
+            return Err(io::Error::new(io::ErrorKind::ResourceBusy, why));
+        }
         self.open(OsStr::new("."), OFlags::DIRECTORY)?.sync_all()?;
         Ok(Arc::new(file))
     }
@@ -337,5 +341,19 @@ mod tests {
         }
         drop(writer);
         Disk::lock(&open(), Access::Write).unwrap();
+    }
+
+    #[test]
+    fn a_journal_that_holds_something_is_not_begun_anew() {
+        let folder = tempfile::tempdir().unwrap();
+        let (journals, salt) = (FolderJournals::new(folder.path()), [7; 32]);
+        let ours = journals.create(&salt).unwrap();
+        ours.write_at(b"what was written since", 0).unwrap();
+        assert_eq!(journals.create(&salt).err().unwrap().kind(), io::ErrorKind::ResourceBusy, "its writer has it open");
+        drop(ours);
+        assert_eq!(journals.create(&salt).err().unwrap().kind(), io::ErrorKind::ResourceBusy, "its writer was interrupted");
+        assert_eq!(journals.find(&salt).unwrap().unwrap().len().unwrap(), 22);
+        journals.remove(&salt).unwrap();
+        assert_eq!(journals.create(&salt).unwrap().len().unwrap(), 0);
     }
 }

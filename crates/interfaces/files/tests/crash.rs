@@ -457,3 +457,43 @@ fn fill_the_disk(setting: &Setting) {
     text[3000..8000].copy_from_slice(&block(5000, 19));
     assert!(setting.text(&world).unwrap() == text);
 }
+
+#[test]
+fn zeros_that_do_not_fit_leave_the_text_as_long_as_it_was() {
+    // New and never synced; closed before; synced, and written on without a sync.
+    for (begun, synced, more) in [
+        (true, 0, 1000),
+        (true, 0, 3 * CHUNK + 1),
+        (true, 0, 30 * CHUNK),
+        (false, 1000, 0),
+        (false, 2 * CHUNK, 0),
+        (true, 20_000, 9 * CHUNK),
+    ] {
+        let setting = Setting::new();
+        let world = if begun { World::new(SECRET) } else { setting.written(synced, 1) };
+        let container = if begun { setting.create(&world).unwrap() } else { setting.open_rw(&world).unwrap() };
+        if begun && synced > 0 {
+            container.write_at(&block(synced, 1), 0).unwrap();
+            container.sync().unwrap();
+        }
+        container.write_at(&block(more, 2), synced as u64).unwrap();
+        let len = (synced + more) as u64;
+        let what = format!("new: {begun}, {synced} bytes synced, {more} more");
+        for room in [len as usize + 20_000, len as usize + 100_000] {
+            world.limit_room(Some(room));
+            assert!(container.set_len(len + 200_000).is_err(), "{what}");
+            assert_eq!(container.len(), len, "{what}");
+            assert!(container.write_at(b"far away", len + 200_000).is_err(), "{what}");
+            assert_eq!(container.len(), len, "{what}");
+        }
+        // What fits can be written, without more room than there was, and is all there is.
+        world.limit_room(Some(len as usize + 100_000));
+        container.write_at(&block(500, 3), len).unwrap_or_else(|error| panic!("{what}: {error}"));
+        container.sync().unwrap_or_else(|error| panic!("{what}: {error}"));
+        let text = [block(synced, 1), block(more, 2), block(500, 3)].concat();
+        assert!(setting.text(&world.restart(1)).unwrap() == text, "{what}");
+        container.close().unwrap();
+        assert!(setting.text(&world).unwrap() == text, "{what}");
+        setting.assert_clean(&world, &what);
+    }
+}

@@ -1,6 +1,7 @@
 //! Attributes changed: mode, owner, times, length; extended attributes.
 
-use crate::node::{Node, ROOT, own_path};
+use crate::lower::own_path;
+use crate::node::{Node, ROOT};
 use crate::open::{OMIT, timespec};
 use crate::server;
 use crate::tree::{LOST, Tree};

@@ -2,8 +2,8 @@
 
 use crate::attr::device;
 use crate::format::LowerName;
-use crate::lower::{Folder, write_id};
-use crate::node::{Kept, Node, Place, open_handle, own_path};
+use crate::lower::{Folder, own_path, write_id};
+use crate::node::{Kept, Node, Place, open_handle, places};
 use crate::open::OpenFile;
 use crate::tree::{Caller, Tree};
 use fuser::FileAttr;
@@ -12,6 +12,7 @@ use rustix::fs::{
     symlinkat, unlinkat,
 };
 use rustix::io::Errno;
+use std::ffi::CStr;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
@@ -45,7 +46,7 @@ impl Tree {
         let is_known = || self.nodes.known(self.nodes.number(stat.st_dev, stat.st_ino)).is_some();
         // Whoever stores it, or cuts it, may do so while it is looked at: then it is looked at again, without him.
         let is_in_use = is_file && (is_known() || self.format.text_len(stat.st_size as u64).is_err());
-        let node = self.nodes.enter(stat, parent, lower);
+        let node = self.nodes.enter(stat, parent, lower, |lower| self.is_at(parent, lower, stat));
         let attr = if is_in_use {
             self.attributes(&node)
         } else {
@@ -54,6 +55,12 @@ impl Tree {
             self.described(&node, stat, open)
         };
         attr.inspect_err(|_| self.nodes.forget(node.ino, 1))
+    }
+
+    /// Whether a name is that lower inode's.
+    fn is_at(&self, parent: &Node, lower: &CStr, stat: &Stat) -> bool {
+        let there = self.folder(parent).and_then(|folder| Ok(statat(folder.fd(), lower, AtFlags::SYMLINK_NOFOLLOW)?));
+        there.is_ok_and(|there| (there.st_dev, there.st_ino) == (stat.st_dev, stat.st_ino))
     }
 
     /// A new regular file; opened as often as `count` says.
@@ -81,7 +88,7 @@ impl Tree {
             let _ = unlinkat(folder.fd(), &lower.name, AtFlags::empty());
         })?;
         let stat = fstat(&*file)?;
-        let node = self.nodes.enter(&stat, &parent, lower.name);
+        let node = self.nodes.enter(&stat, &parent, lower.name, |lower| self.is_at(&parent, lower, &stat));
         self.opened_new(&node, open.clone(), count);
         drop(birth);
         if count == 0 {
@@ -138,7 +145,7 @@ impl Tree {
             Ok(fstat(&made)?)
         };
         let stat = finish().inspect_err(|_: &io::Error| {
-            let _ = folder.remove_folder(&lower.name, &*self.format);
+            let _ = folder.remove_folder(&lower.name, &*self.format, &self.unsynced);
         })?;
         self.enter(&stat, &parent, lower.name)
     }
@@ -183,20 +190,45 @@ impl Tree {
         self.enter(&stat, &parent, lower.name)
     }
 
-    /// A name is about to go: if the kernel knows its node, that is held by a descriptor from here on.
-    fn pin(&self, folder: &Folder, lower: &LowerName) -> io::Result<Option<Arc<Node>>> {
-        let stat = statat(folder.fd(), &lower.name, AtFlags::SYMLINK_NOFOLLOW)?;
-        let Some(node) = self.nodes.known(self.nodes.number(stat.st_dev, stat.st_ino)) else { return Ok(None) };
-        let handle = open_handle(folder.fd(), &lower.name)?;
-        *node.place() = Place::Pinned(handle);
+    /// A name goes. If the kernel knows its node, and we by no other name, that is held by a descriptor from then on.
+    fn remove(
+        &self,
+        parent: &Node,
+        folder: &Folder,
+        lower: &CStr,
+        remove: impl FnOnce() -> io::Result<()>,
+    ) -> io::Result<Option<Arc<Node>>> {
+        let stat = statat(folder.fd(), lower, AtFlags::SYMLINK_NOFOLLOW)?;
+        let Some(node) = self.nodes.known(self.nodes.number(stat.st_dev, stat.st_ino)) else {
+            remove()?;
+            return Ok(None);
+        };
+        // Who asks for it meanwhile waits until its new place is known.
+        let mut place = node.place();
+        let handle = if place.is(parent, lower) { Some(open_handle(folder.fd(), lower)?) } else { None };
+        remove()?;
+        let is_pinned = handle.is_some();
+        if let Some(handle) = handle {
+            *place = Place::Pinned(handle);
+        }
+        drop(place);
+        if is_pinned {
+            self.pinned(&node, &stat);
+        }
         Ok(Some(node))
+    }
+
+    /// A node is held by a descriptor since one of its names went, as `stat` was before.
+    fn pinned(&self, node: &Arc<Node>, stat: &Stat) {
+        if node.kind != FileType::Directory && stat.st_nlink > 1 {
+            self.nodes.bound_pinned(node);
+        }
     }
 
     pub(crate) fn unlink(&self, parent: u64, name: &[u8]) -> io::Result<()> {
         let parent = self.nodes.get(parent)?;
         let (folder, lower) = self.sealed(&parent, name)?;
-        let node = self.pin(&folder, &lower)?;
-        unlinkat(folder.fd(), &lower.name, AtFlags::empty())?;
+        let node = self.remove(&parent, &folder, &lower.name, || Ok(unlinkat(folder.fd(), &lower.name, AtFlags::empty())?))?;
         folder.drop_side_file(&lower);
         node.iter().for_each(|node| self.let_go(node));
         Ok(())
@@ -205,8 +237,7 @@ impl Tree {
     pub(crate) fn remove_folder(&self, parent: u64, name: &[u8]) -> io::Result<()> {
         let parent = self.nodes.get(parent)?;
         let (folder, lower) = self.sealed(&parent, name)?;
-        self.pin(&folder, &lower)?;
-        folder.remove_folder(&lower.name, &*self.format)?;
+        self.remove(&parent, &folder, &lower.name, || folder.remove_folder(&lower.name, &*self.format, &self.unsynced))?;
         folder.drop_side_file(&lower);
         Ok(())
     }
@@ -234,33 +265,32 @@ impl Tree {
         new_folder.add_side_file(&new, &self.unsynced)?;
         // A file that is on the disk must not go behind a name that is not.
         self.unsynced.sync()?;
+        let replaced = target.as_ref().and_then(|(node, _)| node.as_ref());
+        // Who asks for one of them meanwhile waits until its new place is known.
+        let (mut moved_place, mut replaced_place) = places(moved.as_deref(), replaced.map(|node| &**node));
         if flags.contains(RenameFlags::EXCHANGE) {
-            let (target, _) = target.ok_or(Errno::NOENT)?;
-            let mut known = [(moved.as_deref(), &new_parent, &new), (target.as_deref(), &old_parent, &old)];
-            known.sort_by_key(|(node, ..)| node.map(|node| node.ino));
-            // Who asks for one of them meanwhile waits until its new place is known.
-            let places = known.map(|(node, parent, lower)| (node.map(Node::place), parent, lower));
             renameat_with(old_folder.fd(), &old.name, new_folder.fd(), &new.name, flags)?;
-            for (place, parent, lower) in places {
+            for (place, parent, lower) in [(moved_place, &new_parent, &new), (replaced_place, &old_parent, &old)] {
                 if let Some(mut place) = place {
                     *place = Place::At(parent.clone(), lower.name.clone());
                 }
             }
             return Ok(());
         }
-        let mut replaced = None;
-        if let Some((_, stat)) = &target {
-            replaced = self.pin(&new_folder, &new)?;
-            if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
-                if FileType::from_raw_mode(moved_stat.st_mode) != FileType::Directory {
-                    return Err(Errno::ISDIR.into());
-                }
-                // The lower one is not empty, for it has an identity.
-                new_folder.remove_folder(&new.name, &*self.format)?;
-            }
+        let pinned = replaced_place.as_mut().filter(|place| place.is(&new_parent, &new.name));
+        let is_pinned = pinned.is_some();
+        if let Some(place) = pinned {
+            **place = Place::Pinned(open_handle(new_folder.fd(), &new.name)?);
         }
-        // Who asks for the moved node meanwhile waits until its new place is known.
-        let mut moved_place = moved.as_deref().map(Node::place);
+        if let Some((_, stat)) = &target
+            && FileType::from_raw_mode(stat.st_mode) == FileType::Directory
+        {
+            if FileType::from_raw_mode(moved_stat.st_mode) != FileType::Directory {
+                return Err(Errno::ISDIR.into());
+            }
+            // The lower one is not empty, for it has an identity.
+            new_folder.remove_folder(&new.name, &*self.format, &self.unsynced)?;
+        }
         match renameat_with(old_folder.fd(), &old.name, new_folder.fd(), &new.name, flags) {
             // Not every file system knows flags; nobody comes between, for the kernel has locked the folders.
             Err(Errno::INVAL) if flags == RenameFlags::NOREPLACE => {
@@ -271,7 +301,10 @@ impl Tree {
         if let Some(place) = &mut moved_place {
             **place = Place::At(new_parent.clone(), new.name.clone());
         }
-        drop(moved_place);
+        drop((moved_place, replaced_place));
+        if let (Some((Some(node), stat)), true) = (&target, is_pinned) {
+            self.pinned(node, stat);
+        }
         replaced.iter().for_each(|node| self.let_go(node));
         if old.name != new.name || from.0 != to.0 {
             old_folder.drop_side_file(&old);

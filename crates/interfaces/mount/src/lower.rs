@@ -2,12 +2,12 @@
 
 use crate::format::{Entry, FOLDER_ID_BYTES, FolderId, Format, LowerName, NO_IDENTITY, damaged};
 use crate::names::new_folder_id;
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, openat, statat, unlinkat};
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, chmod, fstat, openat, statat, unlinkat};
 use rustix::io::Errno;
 use std::ffi::{CStr, CString};
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::{Mutex, PoisonError};
 
 /// Longest content of a side file that is read, in bytes.
@@ -181,24 +181,55 @@ impl Folder {
         }
     }
 
-    /// Removes an empty folder of that name in this one.
-    pub(crate) fn remove_folder(&self, lower: &CStr, format: &dyn Format) -> io::Result<()> {
+    /// Removes an empty folder of that name in this one, whatever its own mode says: the kernel asks for rights to this one alone.
+    pub(crate) fn remove_folder(&self, lower: &CStr, format: &dyn Format, unsynced: &Unsynced) -> io::Result<()> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let folder = openat(self.fd(), lower, flags, Mode::empty())?;
+        with_rights(folder.as_fd(), Mode::RWXU, || self.try_to_remove(lower, folder.as_fd(), format, unsynced))
+    }
+
+    fn try_to_remove(&self, lower: &CStr, folder: BorrowedFd<'_>, format: &dyn Format, unsynced: &Unsynced) -> io::Result<()> {
         // Only what is the format's own may be in it; others do not come meanwhile, for the kernel has locked the folder.
-        let own = own_files(folder.as_fd(), format)?.ok_or(Errno::NOTEMPTY)?;
-        let id = read_id(folder.as_fd(), format)?;
-        let removed = own.iter().try_for_each(|name| unlinkat(&folder, name, AtFlags::empty()));
+        let own = own_files(folder, format)?.ok_or(Errno::NOTEMPTY)?;
+        let id = read_id(folder, format)?;
+        let removed = own.iter().try_for_each(|name| unlinkat(folder, name, AtFlags::empty()));
         removed.and_then(|()| unlinkat(self.fd(), lower, AtFlags::REMOVEDIR)).map_err(|error| {
             // It stays, so it needs its identity again.
             if let (Some(id), Some(name)) = (id, format.folder_file())
-                && let Err(error) = write_small(folder.as_fd(), name, &id)
+                && let Err(error) = write_small(folder, name, &id).and_then(|file| unsynced.add(file))
             {
                 tracing::error!("the identity of a folder that could not be removed cannot be put back: {error}");
             }
             error.into()
         })
     }
+}
+
+/// Does something with what a descriptor names, and if its mode keeps us from that, with more rights for its owner meanwhile: what may be done to it the kernel has
+/// looked at, and by fewer rights than we need. Of a file that a program may only write to we have to read.
+pub(crate) fn with_rights<T>(named: BorrowedFd<'_>, more: Mode, attempt: impl Fn() -> io::Result<T>) -> io::Result<T> {
+    let refused = match attempt() {
+        Err(error) if error.raw_os_error() == Some(Errno::ACCESS.raw_os_error()) => error,
+        outcome => return outcome,
+    };
+    let mode = || fstat(named).map(|stat| Mode::from_raw_mode(stat.st_mode & 0o7777));
+    let before = mode()?;
+    if before.contains(more) || chmod(own_path(named), before | more).is_err() {
+        return Err(refused);
+    }
+    let outcome = attempt();
+    // Unless it was given another one meanwhile. One that is gone needs none.
+    if mode().is_ok_and(|now| now == before | more)
+        && let Err(error) = chmod(own_path(named), before)
+    {
+        tracing::warn!("a mode cannot be put back: {error}");
+    }
+    outcome
+}
+
+/// The path of what a descriptor names, for calls that take no such descriptor.
+pub(crate) fn own_path(fd: BorrowedFd<'_>) -> String {
+    format!("/proc/self/fd/{}", fd.as_raw_fd())
 }
 
 /// Gives a new folder its identity.

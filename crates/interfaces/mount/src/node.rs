@@ -1,10 +1,11 @@
 //! Nodes: what the kernel knows of the file system, by the lower inode's number.
 //!
 //! A node remembers one *place*, a folder and a lower name there, and is reached by it. When that name goes (unlink, rmdir, a rename over it) while the kernel
-//! may still ask, a descriptor pins the lower inode instead; so its number is not given to another one before the kernel has forgotten it.
+//! may still ask, a descriptor pins the lower inode instead; so its number is not given to another one before the kernel has forgotten it. One that has other names keeps its number by
+//! them, and is not pinned for ever.
 
 use crate::format::Format;
-use crate::lower::{Folder, Unsynced};
+use crate::lower::{Folder, Unsynced, own_path, with_rights};
 use crate::open::OpenFile;
 use crate::told::Told;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, fstat, openat, statat};
@@ -12,7 +13,7 @@ use rustix::io::Errno;
 use std::collections::{HashMap, VecDeque};
 use std::ffi::{CStr, CString};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 
@@ -27,6 +28,15 @@ pub(crate) enum Place {
     At(Arc<Node>, CString),
     /// Without a name, or with one that we do not know.
     Pinned(OwnedFd),
+    /// With names that we do not know, of which too many would have to be pinned. Who walks to one of them has it looked up again.
+    Lost,
+}
+
+impl Place {
+    /// Whether it is that name.
+    pub(crate) fn is(&self, parent: &Node, lower: &CStr) -> bool {
+        matches!(self, Self::At(folder, name) if folder.ino == parent.ino && **name == *lower)
+    }
 }
 
 /// What is open of a node.
@@ -124,7 +134,7 @@ impl Node {
         let folder = match &*self.place() {
             Place::At(parent, lower) => Folder::open(parent.folder(format, unsynced)?.fd(), lower, format, unsynced)?,
             Place::Pinned(fd) => Folder::open(fd.as_fd(), c".", format, unsynced)?,
-            Place::Root => return Err(Errno::STALE.into()),
+            Place::Root | Place::Lost => return Err(Errno::STALE.into()),
         };
         let kept = self.recent.keep(folder);
         *locked(&self.folder) = Arc::downgrade(&kept);
@@ -143,6 +153,7 @@ impl Node {
             Place::Root => by_fd(self.folder(format, unsynced)?.fd())?,
             Place::At(parent, lower) => by_name(parent.folder(format, unsynced)?.fd(), lower)?,
             Place::Pinned(fd) => by_fd(fd.as_fd())?,
+            Place::Lost => return Err(Errno::STALE.into()),
         })
     }
 
@@ -166,16 +177,32 @@ impl Node {
             |fd| rustix::fs::open(own_path(fd), flags, Mode::empty()),
         )
     }
+
+    /// The same where its mode keeps us from it, though not the program, which wants less than we need.
+    pub(crate) fn open_lower_anyway(&self, format: &dyn Format, unsynced: &Unsynced, access: OFlags) -> io::Result<OwnedFd> {
+        let handle = self.handle(format, unsynced)?;
+        let more = if access == OFlags::RDWR { Mode::RUSR | Mode::WUSR } else { Mode::RUSR };
+        with_rights(handle.as_fd(), more, || self.open_lower(format, unsynced, access))
+    }
+}
+
+/// Places of two nodes, which wait for each other in the order of their numbers.
+pub(crate) fn places<'a>(
+    first: Option<&'a Node>,
+    second: Option<&'a Node>,
+) -> (Option<MutexGuard<'a, Place>>, Option<MutexGuard<'a, Place>>) {
+    if first.map(|node| node.ino) > second.map(|node| node.ino) {
+        let second = second.map(Node::place);
+        (first.map(Node::place), second)
+    } else {
+        let first = first.map(Node::place);
+        (first, second.map(Node::place))
+    }
 }
 
 /// A descriptor that names an entry and does nothing else.
 pub(crate) fn open_handle(folder: BorrowedFd<'_>, lower: &CStr) -> rustix::io::Result<OwnedFd> {
     openat(folder, lower, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())
-}
-
-/// The path of what a descriptor names, for calls that take no such descriptor.
-pub(crate) fn own_path(fd: BorrowedFd<'_>) -> String {
-    format!("/proc/self/fd/{}", fd.as_raw_fd())
 }
 
 /// All nodes that the kernel knows, and those that wait to be settled.
@@ -185,6 +212,8 @@ pub(crate) struct Nodes {
     _root_folder: Arc<Kept>,
     recent: Arc<Recent>,
     root_dev: u64,
+    /// Those pinned that have other names: as many as folders that stay open, and of them the last.
+    pinned: Mutex<VecDeque<Weak<Node>>>,
     table: RwLock<HashMap<u64, (Arc<Node>, u64)>>,
     asked: AtomicU64,
 }
@@ -198,7 +227,8 @@ impl Nodes {
         let folder = Mutex::new(Arc::downgrade(&root_folder));
         let (kind, place) = (FileType::Directory, Mutex::new(Place::Root));
         let root = Arc::new(Node { ino: ROOT, kind, place, folder, recent: recent.clone(), opened: Mutex::default() });
-        Ok(Self { root, _root_folder: root_folder, recent, root_dev, table: RwLock::default(), asked: AtomicU64::new(0) })
+        let (pinned, table) = (Mutex::default(), RwLock::default());
+        Ok(Self { root, _root_folder: root_folder, recent, root_dev, pinned, table, asked: AtomicU64::new(0) })
     }
 
     /// The number of a lower inode.
@@ -232,8 +262,8 @@ impl Nodes {
         table.get(&ino).map(|(node, _)| node.clone())
     }
 
-    /// The node of an entry that the kernel is about to be told of.
-    pub(crate) fn enter(&self, stat: &Stat, parent: &Arc<Node>, lower: CString) -> Arc<Node> {
+    /// The node of an entry that the kernel is about to be told of. `is_there` looks whether it is the lower one of that name still.
+    pub(crate) fn enter(&self, stat: &Stat, parent: &Arc<Node>, lower: CString, is_there: impl FnOnce(&CStr) -> bool) -> Arc<Node> {
         let ino = self.number(stat.st_dev, stat.st_ino);
         self.asked.fetch_add(1, Relaxed);
         let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
@@ -247,12 +277,30 @@ impl Nodes {
         let node = node.clone();
         drop(table);
         let mut place = node.place();
-        // One that lost the name by which it was known may have another.
-        if let Place::Pinned(_) = *place {
+        // One that lost the name by which it was known may have another; unless that went as well since it was looked at.
+        if matches!(*place, Place::Pinned(_) | Place::Lost) && is_there(&lower) {
             *place = Place::At(parent.clone(), lower);
         }
         drop(place);
         node
+    }
+
+    /// A node was pinned that has other names, of which the kernel may know none, so that it does not soon forget it: of too many, each of which takes a descriptor, the first is let go.
+    pub(crate) fn bound_pinned(&self, node: &Arc<Node>) {
+        let mut pinned = locked(&self.pinned);
+        pinned.push_back(Arc::downgrade(node));
+        let first = if pinned.len() > self.recent.most { pinned.pop_front() } else { None };
+        drop(pinned);
+        let Some(first) = first.and_then(|first| first.upgrade()) else { return };
+        // Who has it open reaches it by that alone.
+        let Ok(opened) = first.opened.try_lock() else { return };
+        let mut place = first.place();
+        if let Place::Pinned(fd) = &*place
+            && opened.count == 0
+            && fstat(fd).is_ok_and(|stat| stat.st_nlink > 0)
+        {
+            *place = Place::Lost;
+        }
     }
 
     /// How often the kernel was told of it, and did not forget.

@@ -171,10 +171,15 @@ impl Tree {
         // What was opened for reading is closed first: it is in its own way.
         opened.file = None;
         let open = |access| node.open_lower(&*self.format, &self.unsynced, access);
-        let (lower, access) = match if self.is_read_only { Err(Errno::ROFS.into()) } else { open(OFlags::RDWR) } {
-            Ok(lower) => (lower, Access::Write),
-            Err(error) if writes => return Err(error),
-            Err(_) => (open(OFlags::RDONLY)?, Access::Read),
+        let anyway = |access| node.open_lower_anyway(&*self.format, &self.unsynced, access);
+        let (lower, access) = if self.is_read_only {
+            (open(OFlags::RDONLY)?, Access::Read)
+        } else {
+            match open(OFlags::RDWR) {
+                Ok(lower) => (lower, Access::Write),
+                Err(_) if writes => (anyway(OFlags::RDWR)?, Access::Write),
+                Err(_) => (anyway(OFlags::RDONLY)?, Access::Read),
+            }
         };
         let lower = Arc::new(File::from(lower));
         let content = self.format.open(lower.clone(), access)?;
@@ -250,7 +255,7 @@ impl Tree {
         }
         let lower = match opened.file.as_ref().filter(|file| file.writes()) {
             Some(file) => file.lower_shared(),
-            None => Arc::new(File::from(node.open_lower(&*self.format, &self.unsynced, OFlags::RDWR)?)),
+            None => Arc::new(File::from(node.open_lower_anyway(&*self.format, &self.unsynced, OFlags::RDWR)?)),
         };
         let len = lower.metadata()?.len();
         let old = opened.file.take().filter(|file| file.writes());
@@ -258,7 +263,7 @@ impl Tree {
         // Nothing of what comes may lie where the journal would put back what was.
         let emptied = if has_journal { lower.set_len(0).and_then(|()| lower.sync_data()) } else { Ok(()) };
         let is_certain = emptied.is_ok();
-        let content = emptied.and_then(|()| self.format.create(lower.clone())).inspect_err(|_| {
+        let content = emptied.and_then(|()| self.with_room(|| self.format.create(lower.clone()))).inspect_err(|_| {
             // What is as it was is open as it was.
             if len > 0 && lower.metadata().is_ok_and(|lower| lower.len() == len) {
                 opened.file = old.clone();
@@ -479,7 +484,7 @@ impl Tree {
             Some(file) => file.sync(),
             None if node.kind == FileType::RegularFile && !self.is_read_only => {
                 // It may have been written, and closed without a sync, before.
-                Ok(rustix::fs::fsync(node.open_lower(&*self.format, &self.unsynced, OFlags::RDONLY)?)?)
+                Ok(rustix::fs::fsync(node.open_lower_anyway(&*self.format, &self.unsynced, OFlags::RDONLY)?)?)
             }
             None => Ok(()),
         }

@@ -1,6 +1,6 @@
 //! Extended attributes of lower entries, by a descriptor that may do nothing but name one.
 
-use crate::node::own_path;
+use crate::lower::own_path;
 use rustix::io::{Errno, Result};
 use std::ffi::{CStr, CString};
 use std::os::fd::BorrowedFd;

@@ -1,4 +1,4 @@
-//! A volume with more folders than descriptors.
+//! A volume with more folders than descriptors, and with more files of which a name goes.
 
 mod common;
 
@@ -6,6 +6,7 @@ use bywash_mount::Options;
 use common::Fixture;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::fs;
+use std::os::unix::fs::{FileExt, MetadataExt};
 
 /// Descriptors that this process, which serves the mount, may have.
 const DESCRIPTORS: u64 = 256;
@@ -42,4 +43,36 @@ fn more_folders_than_descriptors_are_worked_in() {
             assert!(fixture.mount(false));
         }
     }
+    remove_links(&mut fixture);
+}
+
+/// Of a file with two names one goes, the only one that the kernel was told of or one of both; it does not forget the file for that.
+fn remove_links(fixture: &mut Fixture) {
+    let upper = fixture.upper();
+    let [one, two] = ["one", "two"].map(|name| upper.join(name));
+    fs::create_dir(&one).unwrap();
+    fs::create_dir(&two).unwrap();
+    let names: Vec<_> = (0..3 * DESCRIPTORS).map(|number| number.to_string()).collect();
+    for name in &names {
+        fs::write(one.join(name), name).unwrap();
+        fs::hard_link(one.join(name), two.join(name)).unwrap();
+    }
+    fixture.unmount();
+    assert!(fixture.mount(false));
+    let (open, read) = (fs::File::open(one.join(&names[0])).unwrap(), |name: &String| fs::read_to_string(two.join(name)).unwrap());
+    for (number, name) in names.iter().enumerate() {
+        if number % 2 == 0 {
+            // Known by this name first.
+            let links = [&one, &two].map(|folder| fs::metadata(folder.join(name)).unwrap().nlink());
+            assert_eq!(links, [2, 2]);
+        }
+        fs::remove_file(one.join(name)).unwrap();
+    }
+    for name in &names {
+        assert_eq!(fs::metadata(two.join(name)).unwrap().nlink(), 1);
+        assert_eq!(read(name), *name);
+    }
+    let mut text = [0; 1];
+    open.read_exact_at(&mut text, 0).unwrap();
+    assert_eq!((&text, open.metadata().unwrap().nlink()), (b"0", 1));
 }

@@ -38,6 +38,8 @@ impl Container {
         let Some(journals) = &self.journals else { return Err(Error::ReadOnly) };
         // What was written before must be there before a record says so.
         self.sync_disk(state)?;
+        // One that could not be begun.
+        self.drop_journal(state)?;
         let disk = journals.create(&self.sealer.keys().salt)?;
         state.has_journal = true;
         let journal = Journal::begin(disk, self.sealer.keys(), state.committed.unwrap_or_default())?;
@@ -116,9 +118,12 @@ impl Container {
 
     /// Cuts off what was written behind the committed end by what failed then.
     pub(super) fn cut_tail(&self, state: &mut State) -> Result<()> {
-        let end = self.committed_end(state);
-        let tail = self.disk.len()?.saturating_sub(end);
-        if tail > 0 {
+        self.cut_behind(state, self.committed_end(state))
+    }
+
+    /// Cuts the file off at an end, if it is longer.
+    pub(super) fn cut_behind(&self, state: &mut State, end: u64) -> Result<()> {
+        if self.disk.len()? > end {
             let cut = self.disk.set_len(end);
             Self::poisoned(state, cut)?;
             state.unsynced = Unsynced::Written;

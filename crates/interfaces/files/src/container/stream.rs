@@ -113,7 +113,7 @@ impl Container {
     }
 
     /// Chunks of a newborn file from `first` on may be there in part, and others are to be written in their place: nothing of them may come back.
-    fn take_back(&self, state: &mut State, first: u64) {
+    pub(super) fn take_back(&self, state: &mut State, first: u64) {
         if !state.is_newborn {
             return;
         }

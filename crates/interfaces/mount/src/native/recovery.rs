@@ -1,14 +1,14 @@
 //! What a crash left of a volume made good: files that were being made, names and folders whose own files never reached the disk.
 
 use super::{FOLDER_FILE_C, Native, plain};
-use crate::format::{Entry, Format};
-use crate::lower::{SIDE_BYTES_MAX, check_depth, read_id, read_small, write_small};
+use crate::format::{Entry, Format, LowerName};
+use crate::lower::{SIDE_BYTES_MAX, check_depth, read_id, read_small, with_rights, write_small};
 use crate::names::new_folder_id;
 use crate::told;
 use bywash_files::Header;
 use bywash_files::births::{Births, Fate};
 use bywash_files::disk::{Disk, Journals};
-use rustix::fs::{AtFlags, Dir, FileType, OFlags, openat, renameat, statat, unlinkat};
+use rustix::fs::{Access as Allowed, AtFlags, Dir, FileType, OFlags, openat, renameat, statat, unlinkat};
 use rustix::io::Errno;
 use std::ffi::CStr;
 use std::fs::File;
@@ -18,6 +18,8 @@ use std::sync::{Arc, PoisonError};
 
 /// How much of a lower name goes into the name of what lost its own.
 const RECOVERED_DIGITS: usize = 16;
+/// Of so many names that were lost in as many crashes each has its own.
+const RECOVERED_MAX: u32 = 1000;
 
 impl Native {
     /// A file that a crash may have left incomplete: whole, or else empty, as it was born; and as its journal says, if it has one.
@@ -26,14 +28,10 @@ impl Native {
         let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let open = |access| openat(folder, lower, flags | access, rustix::fs::Mode::empty());
         let file = match open(OFlags::RDWR) {
-            // Its owner may forbid himself to write to it.
+            // Its owner may forbid himself to read it, or to write to it.
             Err(Errno::ACCESS) => {
-                let file = open(OFlags::RDONLY)?;
-                let mode = rustix::fs::Mode::from_raw_mode(rustix::fs::fstat(&file)?.st_mode & 0o7777);
-                rustix::fs::fchmod(&file, mode | rustix::fs::Mode::WUSR)?;
-                let opened = open(OFlags::RDWR);
-                rustix::fs::fchmod(&file, mode)?;
-                opened?
+                let named = open(OFlags::PATH)?;
+                with_rights(named.as_fd(), rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR, || Ok(open(OFlags::RDWR)?))?
             }
             outcome => outcome?,
         };
@@ -60,29 +58,41 @@ impl Native {
     }
 
     /// After a crash a folder may be there without its identity, and a long name without its side file: both are synced before anything in or under them is promised to anybody. What was
-    /// to have such a name is not thrown away, but gets another.
-    fn rescue(&self, folder: BorrowedFd<'_>, is_root: bool) -> io::Result<()> {
+    /// to have such a name is not thrown away, but gets another. Of how many it is not known, or they cannot be given one.
+    fn rescue(&self, folder: BorrowedFd<'_>, is_root: bool) -> io::Result<u64> {
         let is_after_crash = self.births.as_ref().is_some_and(Births::is_unsettled);
-        let Some(keys) = self.names.as_ref().filter(|_| is_after_crash) else { return Ok(()) };
+        let Some(keys) = self.names.as_ref().filter(|_| is_after_crash) else { return Ok(0) };
         let known = read_id(folder, self)?;
-        let is_name_of = |lower: &CStr, side: &CStr| {
-            let Some(id) = &known else { return false };
-            let name = read_small(folder, side, SIDE_BYTES_MAX).and_then(|sealed| keys.open_name(id, &sealed));
-            name.and_then(|name| keys.seal_name(id, &name)).is_ok_and(|sealed| sealed.name.as_c_str() == lower)
+        let is_name_of = |lower: &CStr, side: &CStr| -> io::Result<bool> {
+            let Some(id) = &known else { return Ok(false) };
+            let sealed = match read_small(folder, side, SIDE_BYTES_MAX) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+                // It may be a good one that cannot be read just now.
+                sealed => sealed?,
+            };
+            let name = keys.open_name(id, &sealed).and_then(|name| keys.seal_name(id, &name));
+            Ok(name.is_ok_and(|sealed| sealed.name.as_c_str() == lower))
         };
-        let mut lost = Vec::new();
+        let (mut lost, mut failed) = (Vec::new(), 0);
         for entry in Dir::read_from(folder)? {
             let entry = entry?;
             let lower = entry.file_name();
             match self.classify(lower, is_root) {
                 Entry::Named if known.is_none() && lower != c"." && lower != c".." => lost.push((lower.to_owned(), None)),
-                Entry::Long(side) if !is_name_of(lower, &side) => lost.push((lower.to_owned(), Some(side))),
+                Entry::Long(side) => match is_name_of(lower, &side) {
+                    Ok(true) => {}
+                    Ok(false) => lost.push((lower.to_owned(), Some(side))),
+                    Err(error) => {
+                        self.not_recovered(lower, &error);
+                        failed += 1;
+                    }
+                },
                 _ => {}
             }
         }
         // An empty folder gets its identity when it is opened; the root's is certain.
         if lost.is_empty() || (is_root && known.is_none()) {
-            return Ok(());
+            return Ok(failed);
         }
         let id = match known {
             Some(id) => id,
@@ -93,24 +103,47 @@ impl Native {
             }
         };
         for (lower, side) in lost {
-            let text = lower.to_string_lossy();
-            let digits = text.rsplit('.').next().unwrap_or_default().trim_start_matches("bywash-long-");
-            let name = format!("recovered-{}", digits.chars().take(RECOVERED_DIGITS).collect::<String>());
-            renameat(folder, &lower, folder, &keys.seal_name(&id, name.as_bytes())?.name)?;
-            if let Some(side) = side {
-                // One that stays does no harm.
-                let _ = unlinkat(folder, &side, AtFlags::empty());
+            match rename_lost(folder, &lower, |name| keys.seal_name(&id, name.as_bytes())) {
+                Ok(name) => {
+                    if let Some(side) = side {
+                        // One that stays does no harm.
+                        let _ = unlinkat(folder, &side, AtFlags::empty());
+                    }
+                    tracing::warn!("the name of {lower:?} was not on the disk when the machine or the mount went down: it is {name} now");
+                }
+                Err(error) => {
+                    self.not_recovered(&lower, &error);
+                    failed += 1;
+                }
             }
-            tracing::warn!("the name of {lower:?} was not on the disk when the machine or the mount went down: it is {name} now");
         }
-        Ok(rustix::fs::fsync(openat(folder, c".", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, rustix::fs::Mode::empty())?)?)
+        rustix::fs::fsync(openat(folder, c".", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, rustix::fs::Mode::empty())?)?;
+        Ok(failed)
+    }
+
+    fn not_recovered(&self, lower: &CStr, error: &io::Error) {
+        tracing::error!("{lower:?} cannot be recovered: {error}");
+        self.unrecovered.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(|| error.to_string());
+    }
+
+    /// A folder in that one, whatever its mode keeps its owner from.
+    fn recover_within(&self, parent: BorrowedFd<'_>, lower: &CStr, depth: usize) -> io::Result<u64> {
+        let open = |access| {
+            let flags = access | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            openat(parent, lower, flags, rustix::fs::Mode::empty())
+        };
+        let named = open(OFlags::PATH)?;
+        with_rights(named.as_fd(), rustix::fs::Mode::RWXU, || {
+            rustix::fs::accessat(&named, c".", Allowed::READ_OK | Allowed::WRITE_OK | Allowed::EXEC_OK, AtFlags::EACCESS)?;
+            self.recover_folder(open(OFlags::RDONLY)?.as_fd(), depth)
+        })
     }
 
     /// How many entries cannot be recovered.
     pub(super) fn recover_folder(&self, folder: BorrowedFd<'_>, depth: usize) -> io::Result<u64> {
-        let (mut failed, is_root) = (0, depth == 0);
+        let is_root = depth == 0;
         check_depth(depth)?;
-        self.rescue(folder, is_root)?;
+        let mut failed = self.rescue(folder, is_root)?;
         for entry in Dir::read_from(folder)? {
             let entry = entry?;
             let lower = entry.file_name();
@@ -123,22 +156,61 @@ impl Native {
                 kind => kind,
             };
             let recovered = match kind {
-                FileType::Directory => {
-                    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-                    openat(folder, lower, flags, rustix::fs::Mode::empty())
-                        .map_err(Into::into)
-                        .and_then(|folder| self.recover_folder(folder.as_fd(), depth + 1))
-                }
+                FileType::Directory => self.recover_within(folder, lower, depth + 1),
                 FileType::RegularFile => self.recover_file(folder, lower).map(|()| 0),
                 _ => Ok(0),
             };
             // One that cannot be recovered must not keep the others from it.
             failed += recovered.unwrap_or_else(|error| {
-                tracing::error!("{lower:?} cannot be recovered: {error}");
-                self.unrecovered.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(|| error.to_string());
+                self.not_recovered(lower, &error);
                 1
             });
         }
         Ok(failed)
+    }
+}
+
+/// Gives an entry that lost its name one that nothing else has, which is returned.
+fn rename_lost(folder: BorrowedFd<'_>, lower: &CStr, seal: impl Fn(&str) -> io::Result<LowerName>) -> io::Result<String> {
+    let text = lower.to_string_lossy();
+    let digits = text.rsplit('.').next().unwrap_or_default().trim_start_matches("bywash-long-");
+    let name = format!("recovered-{}", digits.chars().take(RECOVERED_DIGITS).collect::<String>());
+    for number in 1..=RECOVERED_MAX {
+        // The same name, lost once more, has the same digits.
+        let name = if number == 1 { name.clone() } else { format!("{name}-{number}") };
+        let sealed = seal(&name)?.name;
+        match statat(folder, &sealed, AtFlags::SYMLINK_NOFOLLOW) {
+            Err(Errno::NOENT) => {}
+            there => {
+                there?;
+                continue;
+            }
+        }
+        // Nobody else writes there meanwhile.
+        renameat(folder, lower, folder, &sealed)?;
+        return Ok(name);
+    }
+    Err(Errno::EXIST.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::names::plain_name;
+
+    #[test]
+    fn a_name_that_is_lost_again_replaces_nothing() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = File::open(place.path()).unwrap();
+        let rescued: Vec<_> = (0..3)
+            .map(|number| {
+                std::fs::write(place.path().join("bywash-long-0123456789abcdef0123"), number.to_string()).unwrap();
+                rename_lost(folder.as_fd(), c"bywash-long-0123456789abcdef0123", |name| plain_name(name.as_bytes())).unwrap()
+            })
+            .collect();
+        assert_eq!(rescued, ["recovered-0123456789abcdef", "recovered-0123456789abcdef-2", "recovered-0123456789abcdef-3"]);
+        for (number, name) in rescued.iter().enumerate() {
+            assert_eq!(std::fs::read_to_string(place.path().join(name)).unwrap(), number.to_string());
+        }
     }
 }
