@@ -7,6 +7,7 @@ use core::future::Future;
 use core::pin::Pin;
 use core::task::{Context, Poll, Waker};
 use rustix::process::{Pid, getpid};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -68,11 +69,12 @@ impl Promise {
         let waker = state.waker.take();
         drop(state);
         shared.done.notify_all();
-        if let Some(waker) = waker {
-            waker.wake();
-        }
+        // Before the waker, which is the program's and may panic.
         if let Some(readiness) = self.readiness.take() {
             readiness.notify();
+        }
+        if let Some(waker) = waker {
+            waker.wake();
         }
     }
 }
@@ -80,8 +82,10 @@ impl Promise {
 impl Drop for Promise {
     fn drop(&mut self) {
         // In a forked child it is the parent's, and the lock may be held by a thread that does not exist there.
-        if self.process == getpid() {
-            self.hand_over(Err(Error::Unavailable { what: "whoever computed this operation was lost on the way".into() }));
+        if self.shared.is_some() && self.process == getpid() {
+            let lost = Err(Error::Unavailable { what: "whoever computed this operation was lost on the way".into() });
+            // Two panics at once would end the process.
+            drop(catch_unwind(AssertUnwindSafe(|| self.hand_over(lost))));
         }
     }
 }

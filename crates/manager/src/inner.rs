@@ -203,7 +203,7 @@ impl Inner {
                 let engine = &state.engines[usize::from(own.0)];
                 *own == batch.engine && engine.ready.len() <= engine.coming
             }
-            Role::Caller { waiter, own } if local && (batch.requests.contains(own) || state.takes_less(batch, CALLER_NS)) => {
+            Role::Caller { waiter, own } if local && (state.has(batch, *own) || state.takes_less(batch, CALLER_NS)) => {
                 waiter.begin();
                 true
             }

@@ -8,7 +8,7 @@ use crate::request::{Completion, Deliver, Done, End, Inputs, Output, Outputs, Wa
 use crate::session::Session;
 use bywash_core::{Result, SecretBytes, Time, divide};
 use bywash_pieces::Piece;
-use bywash_policy::{EngineId, Request};
+use bywash_policy::{EngineId, Request, RequestId};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// A request that was cut.
@@ -88,6 +88,11 @@ pub(crate) fn cut(
 }
 
 impl Whole {
+    /// Whether it is that request.
+    pub(crate) fn is(&self, id: RequestId) -> bool {
+        self.request.id == id
+    }
+
     /// A part has ended, with what it was to write if that came back; with the last one the whole has.
     pub(crate) fn take(
         self: Arc<Self>,

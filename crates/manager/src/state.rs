@@ -358,6 +358,13 @@ impl State {
         })
     }
 
+    /// Whether a batch has that request, or a part of it.
+    pub(crate) fn has(&self, batch: &Batch, own: RequestId) -> bool {
+        let is_own_part =
+            |id: &RequestId| matches!(self.entries.get(id).map(|entry| &entry.end), Some(End::Part(whole, _)) if whole.is(own));
+        batch.requests.iter().any(|id| *id == own || is_own_part(id))
+    }
+
     /// A batch has come back. Its requests end, or arrive anew without this engine.
     pub(crate) fn finish(&mut self, batch: Batch, span: Span, lent: Option<&Lent<'_>>, ended: &mut Vec<Ended>) {
         let Batch { number, engine, requests, items, switches, .. } = batch;

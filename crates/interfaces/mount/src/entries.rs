@@ -205,7 +205,7 @@ impl Tree {
         };
         // Who asks for it meanwhile waits until its new place is known.
         let mut place = node.place();
-        let handle = if place.is(parent, lower) { Some(open_handle(folder.fd(), lower)?) } else { None };
+        let handle = if place.goes_with(parent, lower) { Some(open_handle(folder.fd(), lower)?) } else { None };
         remove()?;
         let is_pinned = handle.is_some();
         if let Some(handle) = handle {
@@ -277,27 +277,32 @@ impl Tree {
             }
             return Ok(());
         }
-        let pinned = replaced_place.as_mut().filter(|place| place.is(&new_parent, &new.name));
-        let is_pinned = pinned.is_some();
-        if let Some(place) = pinned {
-            **place = Place::Pinned(open_handle(new_folder.fd(), &new.name)?);
-        }
-        if let Some((_, stat)) = &target
-            && FileType::from_raw_mode(stat.st_mode) == FileType::Directory
-        {
+        let mut handle = match &replaced_place {
+            Some(place) if place.goes_with(&new_parent, &new.name) => Some(open_handle(new_folder.fd(), &new.name)?),
+            _ => None,
+        };
+        let is_pinned = handle.is_some();
+        let is_folder = target.as_ref().is_some_and(|(_, stat)| FileType::from_raw_mode(stat.st_mode) == FileType::Directory);
+        if is_folder {
             if FileType::from_raw_mode(moved_stat.st_mode) != FileType::Directory {
                 return Err(Errno::ISDIR.into());
             }
             // The lower one is not empty, for it has an identity.
             new_folder.remove_folder(&new.name, &*self.format, &self.unsynced)?;
         }
-        match renameat_with(old_folder.fd(), &old.name, new_folder.fd(), &new.name, flags) {
+        let renamed = match renameat_with(old_folder.fd(), &old.name, new_folder.fd(), &new.name, flags) {
             // Not every file system knows flags; nobody comes between, for the kernel has locked the folders.
             Err(Errno::INVAL) if flags == RenameFlags::NOREPLACE => {
-                rustix::fs::renameat(old_folder.fd(), &old.name, new_folder.fd(), &new.name)?
+                rustix::fs::renameat(old_folder.fd(), &old.name, new_folder.fd(), &new.name)
             }
-            outcome => outcome?,
+            outcome => outcome,
+        };
+        if let (Some(place), true) = (&mut replaced_place, renamed.is_ok() || is_folder)
+            && let Some(handle) = handle.take()
+        {
+            **place = Place::Pinned(handle);
         }
+        renamed?;
         if let Some(place) = &mut moved_place {
             **place = Place::At(new_parent.clone(), new.name.clone());
         }

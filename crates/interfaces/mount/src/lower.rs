@@ -4,6 +4,7 @@ use crate::format::{Entry, FOLDER_ID_BYTES, FolderId, Format, LowerName, NO_IDEN
 use crate::names::new_folder_id;
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, chmod, fstat, openat, statat, unlinkat};
 use rustix::io::Errno;
+use rustix::process::{getegid, getgroups};
 use std::ffi::{CStr, CString};
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -212,19 +213,26 @@ pub(crate) fn with_rights<T>(named: BorrowedFd<'_>, more: Mode, attempt: impl Fn
         Err(error) if error.raw_os_error() == Some(Errno::ACCESS.raw_os_error()) => error,
         outcome => return outcome,
     };
-    let mode = || fstat(named).map(|stat| Mode::from_raw_mode(stat.st_mode & 0o7777));
-    let before = mode()?;
-    if before.contains(more) || chmod(own_path(named), before | more).is_err() {
+    let stat = fstat(named)?;
+    let before = Mode::from_raw_mode(stat.st_mode & 0o7777);
+    let given = before | more;
+    // The kernel takes this bit from what is of a group that is not ours, for good.
+    let keeps_group = !before.contains(Mode::SGID) || is_own_group(stat.st_gid);
+    if given == before || !keeps_group || chmod(own_path(named), given).is_err() {
         return Err(refused);
     }
     let outcome = attempt();
     // Unless it was given another one meanwhile. One that is gone needs none.
-    if mode().is_ok_and(|now| now == before | more)
+    if fstat(named).is_ok_and(|now| now.st_mode & 0o7777 == given.as_raw_mode())
         && let Err(error) = chmod(own_path(named), before)
     {
         tracing::warn!("a mode cannot be put back: {error}");
     }
     outcome
+}
+
+fn is_own_group(group: u32) -> bool {
+    getegid().as_raw() == group || getgroups().is_ok_and(|groups| groups.iter().any(|own| own.as_raw() == group))
 }
 
 /// The path of what a descriptor names, for calls that take no such descriptor.

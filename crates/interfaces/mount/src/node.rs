@@ -33,9 +33,13 @@ pub(crate) enum Place {
 }
 
 impl Place {
-    /// Whether it is that name.
-    pub(crate) fn is(&self, parent: &Node, lower: &CStr) -> bool {
-        matches!(self, Self::At(folder, name) if folder.ino == parent.ino && **name == *lower)
+    /// Whether nothing is left by which the node is reached once that name of it is gone.
+    pub(crate) fn goes_with(&self, parent: &Node, lower: &CStr) -> bool {
+        match self {
+            Self::At(folder, name) => folder.ino == parent.ino && **name == *lower,
+            Self::Lost => true,
+            Self::Root | Self::Pinned(_) => false,
+        }
     }
 }
 
@@ -180,11 +184,20 @@ impl Node {
 
     /// The same where its mode keeps us from it, though not the program, which wants less than we need.
     pub(crate) fn open_lower_anyway(&self, format: &dyn Format, unsynced: &Unsynced, access: OFlags) -> io::Result<OwnedFd> {
+        match self.open_lower(format, unsynced, access) {
+            Err(error) if error.raw_os_error() == Some(Errno::ACCESS.raw_os_error()) => {}
+            opened => return opened,
+        }
+        // Of two at once one would take the other's mode for the file's own.
+        let _alone = locked(&OPENING);
         let handle = self.handle(format, unsynced)?;
         let more = if access == OFlags::RDWR { Mode::RUSR | Mode::WUSR } else { Mode::RUSR };
         with_rights(handle.as_fd(), more, || self.open_lower(format, unsynced, access))
     }
 }
+
+/// Held by who gives a file other rights for a moment.
+static OPENING: Mutex<()> = Mutex::new(());
 
 /// Places of two nodes, which wait for each other in the order of their numbers.
 pub(crate) fn places<'a>(

@@ -1,6 +1,8 @@
-//! Whether whoever asks may change a file that runs as its owner, or its group, without taking that from it: who has the capability `CAP_FSETID`. The kernel knows, and `fuser` does not pass it on.
+//! Whether whoever asks may change a file that runs as its owner, or its group, without taking that from it: who has the capability `CAP_FSETID`. The kernel knows, and `fuser` does not pass it on. And what
+//! the process itself takes from modes.
 
 use std::fs::{metadata, read_to_string};
+use std::io;
 use std::os::unix::fs::MetadataExt;
 
 /// The bit of `CAP_FSETID` in the kernel's sets of capabilities.
@@ -21,6 +23,13 @@ pub(crate) fn keeps_rights(thread: u32, uid: u32) -> bool {
 fn has(status: &str, capability: u32) -> bool {
     let set = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
     set.and_then(|digits| u64::from_str_radix(digits.trim(), 16).ok()).is_some_and(|set| set >> capability & 1 == 1)
+}
+
+/// What the process takes from the mode of files that it makes. Asking by a call would change it, and another thread may be making a file.
+pub(crate) fn umask() -> io::Result<u32> {
+    let status = read_to_string("/proc/self/status")?;
+    let umask = status.lines().find_map(|line| u32::from_str_radix(line.strip_prefix("Umask:")?.trim(), 8).ok());
+    umask.ok_or_else(|| io::Error::other("/proc/self/status does not say the umask"))
 }
 
 #[cfg(test)]

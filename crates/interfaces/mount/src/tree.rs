@@ -5,6 +5,7 @@ use crate::format::{Format, Rest};
 use crate::lower::{Folder, Listed, Unsynced};
 use crate::node::{Kept, Node, Nodes, Opened, ROOT};
 use crate::open::{Dating, OpenFile};
+use crate::rights::umask;
 use crate::settle::{Due, Settler};
 use crate::told::{self, Told};
 use bywash_files::disk::Access;
@@ -38,13 +39,6 @@ pub(crate) const HAS_LOST: &[u8; 1] = b"1";
 pub(crate) struct Caller {
     pub(crate) uid: u32,
     pub(crate) gid: u32,
-}
-
-/// What the process takes from the mode of files that it makes. Asking by a call would change it, and another thread may be making a file.
-fn umask() -> io::Result<u32> {
-    let status = std::fs::read_to_string("/proc/self/status")?;
-    let umask = status.lines().find_map(|line| u32::from_str_radix(line.strip_prefix("Umask:")?.trim(), 8).ok());
-    umask.ok_or_else(|| io::Error::other("/proc/self/status does not say the umask"))
 }
 
 fn not_stored(node: &Node) -> String {
@@ -324,7 +318,10 @@ impl Tree {
 
     /// Does what needs room, and again if there is none, as long as that of what was just removed may come back.
     pub(crate) fn with_room<T>(&self, attempt: impl Fn() -> io::Result<T>) -> io::Result<T> {
-        let is_awaited = || self.let_go.lock().unwrap_or_else(PoisonError::into_inner).is_some_and(|at| at.elapsed() < ROOM_COMES);
+        let began = Instant::now();
+        let is_recent = || self.let_go.lock().unwrap_or_else(PoisonError::into_inner).is_some_and(|at| at.elapsed() < ROOM_COMES);
+        // Others go on going, whose room may never come, and who waits here may hold up everybody.
+        let is_awaited = || began.elapsed() < ROOM_COMES && is_recent();
         loop {
             match attempt() {
                 Err(error) if error.kind() == io::ErrorKind::StorageFull && is_awaited() => std::thread::sleep(ROOM_COMES / 50),

@@ -38,11 +38,15 @@ impl Container {
         let Some(journals) = &self.journals else { return Err(Error::ReadOnly) };
         // What was written before must be there before a record says so.
         self.sync_disk(state)?;
-        // One that could not be begun.
+        // One that could not be begun and not be removed.
         self.drop_journal(state)?;
-        let disk = journals.create(&self.sealer.keys().salt)?;
-        state.has_journal = true;
-        let journal = Journal::begin(disk, self.sealer.keys(), state.committed.unwrap_or_default())?;
+        let salt = &self.sealer.keys().salt;
+        let disk = journals.create(salt)?;
+        let begun = Journal::begin(disk.clone(), self.sealer.keys(), state.committed.unwrap_or_default());
+        // While it is locked, so that it is nobody else's yet.
+        state.has_journal = begun.is_ok() || journals.remove(salt).is_err();
+        drop(disk);
+        let journal = begun?;
         Self::poisoned(state, journal.sync())?;
         state.journal = Some(journal);
         Ok(())
