@@ -3,8 +3,9 @@
 use crate::lower::own_path;
 use crate::node::{Node, ROOT};
 use crate::open::{OMIT, timespec};
+use crate::refusal::LOST;
 use crate::server;
-use crate::tree::{LOST, Tree};
+use crate::tree::Tree;
 use crate::xattr;
 use fuser::{FileAttr, TimeOrNow};
 use rustix::fs::{AtFlags, FileType, Gid, Mode, Timespec, Timestamps, Uid, XattrFlags};

@@ -40,6 +40,7 @@ mod node;
 mod open;
 mod point;
 pub mod private;
+mod refusal;
 mod rights;
 mod serve;
 mod server;

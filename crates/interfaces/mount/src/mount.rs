@@ -2,9 +2,10 @@
 
 use crate::format::Format;
 use crate::point::Point;
+use crate::refusal::{HAS_LOST, LOST};
 use crate::serve::Served;
 use crate::server::MOMENT;
-use crate::tree::{HAS_LOST, LOST, Tree};
+use crate::tree::Tree;
 use fuser::{Config, Session, SessionACL};
 use rustix::fs::FlockOperation;
 use rustix::io::Errno;
@@ -166,7 +167,10 @@ pub fn mount(root: OwnedFd, format: Arc<dyn Format>, target: &Path, options: &Mo
     config.n_threads = Some((2 * threads).clamp(THREADS_MIN, THREADS_MAX));
     config.clone_fd = true;
     let (connection, point) = Point::take(target, options)?;
-    let session = Session::from_fd(Served(tree.clone()), connection, config.acl, config)?;
+    let kernel = Arc::default();
+    let session = Session::from_fd(Served { tree: tree.clone(), kernel: Arc::clone(&kernel) }, connection, config.acl, config)?;
+    // Nothing is served before it is run.
+    let _ = kernel.set(session.notifier());
     tune(&point);
     Ok(Mounted { session, tree, point: Arc::new(point), idle: options.idle })
 }

@@ -55,6 +55,8 @@ pub(crate) struct Opened {
     /// What the log was told: that it cannot be stored, and what of it is lost.
     pub(crate) told: Told,
     pub(crate) lost: Told,
+    /// The number of an error that its writer was not told of yet.
+    pub(crate) refusal: Option<i32>,
 }
 
 /// A file, folder, link or whatever of the file system.

@@ -8,8 +8,8 @@ use crate::tree::{Caller, Tree};
 use bywash_core::SecretVec;
 use fuser::{
     BsdFileFlags, Errno, FileAttr, FileHandle, Filesystem, FopenFlags, Generation, INodeNo, InitFlags, IoctlFlags, KernelConfig, LockOwner,
-    OpenAccMode, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry,
-    ReplyIoctl, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
+    Notifier, OpenAccMode, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty,
+    ReplyEntry, ReplyIoctl, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
 use rustix::fs::{AtFlags, FallocateFlags, OFlags};
 use std::cell::RefCell;
@@ -17,7 +17,7 @@ use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
 /// How long the kernel may believe what it was told: nobody else changes the volume, and what we change it knows.
@@ -39,12 +39,10 @@ thread_local! {
 }
 
 /// A tree as the kernel's connection wants it.
-pub(crate) struct Served(pub(crate) Arc<Tree>);
-
-/// A program that runs as its owner is asked for each time: a write by another ends that, and the kernel keeps the mode that it knew.
-fn believed(attr: &FileAttr) -> &'static Duration {
-    let changes = attr.kind == fuser::FileType::RegularFile && attr.perm & 0o6000 != 0;
-    if changes { &Duration::ZERO } else { &BELIEVED }
+pub(crate) struct Served {
+    pub(crate) tree: Arc<Tree>,
+    /// Where the kernel is told what it must not believe any more.
+    pub(crate) kernel: Arc<OnceLock<Notifier>>,
 }
 
 /// The number of an error that a file met. One without goes to the log.
@@ -68,22 +66,38 @@ fn number_or_log(error: &io::Error, place: impl FnOnce() -> String) -> Errno {
 }
 
 impl Served {
+    /// How long the kernel may believe that. A program that runs as its owner is asked for each time: a write by another ends that, and the kernel keeps the mode that it knew.
+    fn believed(&self, attr: &FileAttr) -> &'static Duration {
+        let changes = attr.kind == fuser::FileType::RegularFile && (attr.perm & 0o6000 != 0 || self.tree.has_refusal(attr.ino.0));
+        if changes { &Duration::ZERO } else { &BELIEVED }
+    }
+
+    fn entry(&self, reply: ReplyEntry, folder: INodeNo, outcome: io::Result<FileAttr>) {
+        match outcome {
+            Ok(attr) => reply.entry(self.believed(&attr), &attr, FIRST),
+            Err(error) => reply.error(number_in(folder, &error)),
+        }
+    }
+
+    /// Something that the kernel writes behind cannot be taken.
+    fn lose(&self, ino: INodeNo, error: &io::Error) {
+        if self.tree.lose(ino.0, error)
+            && let Some(kernel) = self.kernel.get()
+            && let Err(error) = kernel.inval_inode(ino, -1, 0)
+        {
+            tracing::debug!("the kernel cannot be told that {} has changed: {error}", told::file(ino.0));
+        }
+    }
+
     /// Whether a file whose content is about to change gives whoever runs it what it gave before.
     fn keeps_rights(&self, request: &Request, ino: INodeNo) -> bool {
-        let gives = self.0.nodes.get(ino.0).and_then(|node| self.0.gives_rights(&node));
+        let gives = self.tree.nodes.get(ino.0).and_then(|node| self.tree.gives_rights(&node));
         !gives.unwrap_or(true) || keeps_rights(request.pid(), request.uid())
     }
 }
 
 fn caller(request: &Request) -> Caller {
     Caller { uid: request.uid(), gid: request.gid() }
-}
-
-fn entry(reply: ReplyEntry, folder: INodeNo, outcome: io::Result<FileAttr>) {
-    match outcome {
-        Ok(attr) => reply.entry(believed(&attr), &attr, FIRST),
-        Err(error) => reply.error(number_in(folder, &error)),
-    }
 }
 
 fn empty(reply: ReplyEmpty, ino: INodeNo, outcome: io::Result<()>) {
@@ -133,7 +147,7 @@ fn absent() -> FileAttr {
 impl Filesystem for Served {
     fn init(&mut self, _request: &Request, config: &mut KernelConfig) -> io::Result<()> {
         if config.add_capabilities(InitFlags::FUSE_WRITEBACK_CACHE).is_ok() {
-            self.0.let_kernel_date();
+            self.tree.let_kernel_date();
         }
         let wanted = [
             InitFlags::FUSE_PARALLEL_DIROPS,
@@ -157,25 +171,30 @@ impl Filesystem for Served {
     }
 
     fn destroy(&mut self) {
-        if let Err(error) = self.0.end() {
+        if let Err(error) = self.tree.end() {
             tracing::error!("{error}");
         }
     }
 
     fn lookup(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        match self.0.look_up(parent.0, name.as_bytes()) {
+        match self.tree.look_up(parent.0, name.as_bytes()) {
             Err(error) if error.raw_os_error() == Some(Errno::ENOENT.code()) => reply.entry(&ABSENCE_BELIEVED, &absent(), FIRST),
-            outcome => entry(reply, parent, outcome),
+            outcome => self.entry(reply, parent, outcome),
         }
     }
 
     fn forget(&self, _request: &Request, ino: INodeNo, count: u64) {
-        self.0.nodes.forget(ino.0, count);
+        self.tree.nodes.forget(ino.0, count);
     }
 
-    fn getattr(&self, _request: &Request, ino: INodeNo, _handle: Option<FileHandle>, reply: ReplyAttr) {
-        match self.0.nodes.get(ino.0).and_then(|node| self.0.attributes(&node)) {
-            Ok(attr) => reply.attr(believed(&attr), &attr),
+    fn getattr(&self, _request: &Request, ino: INodeNo, handle: Option<FileHandle>, reply: ReplyAttr) {
+        let attributes = self.tree.nodes.get(ino.0).and_then(|node| {
+            // By a handle the kernel asks for who is about to write; for who only looks it has none.
+            let refusal = handle.filter(|handle| *handle == WRITER).and_then(|_| self.tree.take_refusal(&node));
+            refusal.map_or_else(|| self.tree.attributes(&node), |number| Err(io::Error::from_raw_os_error(number)))
+        });
+        match attributes {
+            Ok(attr) => reply.attr(self.believed(&attr), &attr),
             Err(error) => reply.error(number_of(ino, &error)),
         }
     }
@@ -199,37 +218,37 @@ impl Filesystem for Served {
         reply: ReplyAttr,
     ) {
         let keeps_rights = size.is_none() || self.keeps_rights(request, ino);
-        match self.0.change(ino.0, &Change { mode, uid, gid, size, accessed, modified, keeps_rights }) {
-            Ok(attr) => reply.attr(believed(&attr), &attr),
+        match self.tree.change(ino.0, &Change { mode, uid, gid, size, accessed, modified, keeps_rights }) {
+            Ok(attr) => reply.attr(self.believed(&attr), &attr),
             Err(error) => reply.error(number_of(ino, &error)),
         }
     }
 
     fn readlink(&self, _request: &Request, ino: INodeNo, reply: ReplyData) {
-        match self.0.read_link(ino.0) {
+        match self.tree.read_link(ino.0) {
             Ok(target) => reply.data(&target),
             Err(error) => reply.error(number_of(ino, &error)),
         }
     }
 
     fn mknod(&self, request: &Request, parent: INodeNo, name: &OsStr, mode: u32, _umask: u32, rdev: u32, reply: ReplyEntry) {
-        entry(reply, parent, self.0.make_node(caller(request), parent.0, name.as_bytes(), mode, rdev));
+        self.entry(reply, parent, self.tree.make_node(caller(request), parent.0, name.as_bytes(), mode, rdev));
     }
 
     fn mkdir(&self, request: &Request, parent: INodeNo, name: &OsStr, mode: u32, _umask: u32, reply: ReplyEntry) {
-        entry(reply, parent, self.0.make_folder(caller(request), parent.0, name.as_bytes(), mode));
+        self.entry(reply, parent, self.tree.make_folder(caller(request), parent.0, name.as_bytes(), mode));
     }
 
     fn unlink(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        empty_in(reply, parent, self.0.unlink(parent.0, name.as_bytes()));
+        empty_in(reply, parent, self.tree.unlink(parent.0, name.as_bytes()));
     }
 
     fn rmdir(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        empty_in(reply, parent, self.0.remove_folder(parent.0, name.as_bytes()));
+        empty_in(reply, parent, self.tree.remove_folder(parent.0, name.as_bytes()));
     }
 
     fn symlink(&self, request: &Request, parent: INodeNo, name: &OsStr, target: &Path, reply: ReplyEntry) {
-        entry(reply, parent, self.0.make_link(caller(request), parent.0, name.as_bytes(), target.as_os_str().as_bytes()));
+        self.entry(reply, parent, self.tree.make_link(caller(request), parent.0, name.as_bytes(), target.as_os_str().as_bytes()));
     }
 
     fn rename(
@@ -247,17 +266,17 @@ impl Filesystem for Served {
         if !known.contains(flags) {
             return reply.error(Errno::EINVAL);
         }
-        empty_in(reply, parent, self.0.rename((parent.0, name.as_bytes()), (new_parent.0, new_name.as_bytes()), flags));
+        empty_in(reply, parent, self.tree.rename((parent.0, name.as_bytes()), (new_parent.0, new_name.as_bytes()), flags));
     }
 
     fn link(&self, _request: &Request, ino: INodeNo, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        entry(reply, parent, self.0.link(ino.0, parent.0, name.as_bytes()));
+        self.entry(reply, parent, self.tree.link(ino.0, parent.0, name.as_bytes()));
     }
 
     fn open(&self, _request: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
         let truncates = flags.0 & OFlags::TRUNC.bits() as i32 != 0;
         let writes = flags.acc_mode() != OpenAccMode::O_RDONLY;
-        let opened = self.0.nodes.get(ino.0).and_then(|node| self.0.open(&node, writes, truncates));
+        let opened = self.tree.nodes.get(ino.0).and_then(|node| self.tree.open(&node, writes, truncates));
         match opened {
             Ok(()) => reply.opened(if writes || truncates { WRITER } else { READER }, FopenFlags::FOPEN_KEEP_CACHE),
             Err(error) => reply.error(number_of(ino, &error)),
@@ -265,8 +284,8 @@ impl Filesystem for Served {
     }
 
     fn create(&self, request: &Request, parent: INodeNo, name: &OsStr, mode: u32, _umask: u32, _flags: i32, reply: ReplyCreate) {
-        match self.0.create(caller(request), parent.0, name.as_bytes(), mode, 1) {
-            Ok(attr) => reply.created(believed(&attr), &attr, FIRST, WRITER, FopenFlags::FOPEN_KEEP_CACHE),
+        match self.tree.create(caller(request), parent.0, name.as_bytes(), mode, 1) {
+            Ok(attr) => reply.created(self.believed(&attr), &attr, FIRST, WRITER, FopenFlags::FOPEN_KEEP_CACHE),
             Err(error) => reply.error(number_in(parent, &error)),
         }
     }
@@ -277,7 +296,7 @@ impl Filesystem for Served {
                 *buffer = SecretVec::from(vec![0; size as usize]);
             }
             let into = &mut buffer[..size as usize];
-            let read = self.0.nodes.get(ino.0).and_then(|node| self.0.with_file(&node, false, |file| file.read_at(into, offset)));
+            let read = self.tree.nodes.get(ino.0).and_then(|node| self.tree.with_file(&node, false, |file| file.read_at(into, offset)));
             match read {
                 Ok(len) => reply.data(&buffer[..len]),
                 Err(error) => reply.error(number_of(ino, &error)),
@@ -297,19 +316,19 @@ impl Filesystem for Served {
         _lock_owner: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
-        let written = self.0.nodes.get(ino.0).and_then(|node| {
+        let written = self.tree.nodes.get(ino.0).and_then(|node| {
             if write_flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID) {
-                self.0.drop_rights(&node)?;
+                self.tree.drop_rights(&node)?;
             }
-            self.0.with_file(&node, true, |file| {
-                self.0.check_room(file, offset)?;
+            self.tree.with_file(&node, true, |file| {
+                self.tree.check_room(file, offset)?;
                 file.write_at(data, offset)
             })
         });
         match written {
             Ok(()) => reply.written(data.len() as u32),
             Err(error) => {
-                self.0.lose(ino.0, &error);
+                self.lose(ino, &error);
                 reply.error(error.raw_os_error().map_or(Errno::EIO, Errno::from_i32));
             }
         }
@@ -320,23 +339,31 @@ impl Filesystem for Served {
         if handle == READER {
             return reply.ok();
         }
-        empty(reply, ino, self.0.nodes.get(ino.0).and_then(|node| self.0.flush(&node)));
+        empty(
+            reply,
+            ino,
+            self.tree.nodes.get(ino.0).and_then(|node| {
+                // Whoever closes it is told by the kernel.
+                self.tree.take_refusal(&node);
+                self.tree.flush(&node)
+            }),
+        );
     }
 
     fn release(&self, _: &Request, ino: INodeNo, _: FileHandle, _: OpenFlags, _: Option<LockOwner>, _: bool, reply: ReplyEmpty) {
-        empty(reply, ino, self.0.nodes.get(ino.0).map(|node| self.0.release(&node)));
+        empty(reply, ino, self.tree.nodes.get(ino.0).map(|node| self.tree.release(&node)));
     }
 
     fn fsync(&self, _request: &Request, ino: INodeNo, _handle: FileHandle, _is_data_only: bool, reply: ReplyEmpty) {
-        empty(reply, ino, self.0.nodes.get(ino.0).and_then(|node| self.0.sync(&node)));
+        empty(reply, ino, self.tree.nodes.get(ino.0).and_then(|node| self.tree.sync(&node)));
     }
 
     fn opendir(&self, _request: &Request, _ino: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
-        reply.opened(FileHandle(self.0.open_listing()), FopenFlags::empty());
+        reply.opened(FileHandle(self.tree.open_listing()), FopenFlags::empty());
     }
 
     fn readdir(&self, _request: &Request, ino: INodeNo, handle: FileHandle, offset: u64, mut reply: ReplyDirectory) {
-        let listing = self.0.nodes.get(ino.0).and_then(|node| self.0.listing(&node, handle.0, offset));
+        let listing = self.tree.nodes.get(ino.0).and_then(|node| self.tree.listing(&node, handle.0, offset));
         let listing = match listing {
             Ok(listing) => listing,
             Err(error) => return reply.error(number_in(ino, &error)),
@@ -347,7 +374,7 @@ impl Filesystem for Served {
                 1 => reply.add(ino, 2, fuser::FileType::Directory, ".."),
                 _ => {
                     let entry = &listing[at as usize - 2];
-                    reply.add(INodeNo(self.0.nodes.listed_number(entry.ino)), at + 1, kind(entry.kind), OsStr::from_bytes(&entry.name))
+                    reply.add(INodeNo(self.tree.nodes.listed_number(entry.ino)), at + 1, kind(entry.kind), OsStr::from_bytes(&entry.name))
                 }
             };
             if is_full {
@@ -358,8 +385,11 @@ impl Filesystem for Served {
     }
 
     fn readdirplus(&self, _request: &Request, ino: INodeNo, handle: FileHandle, offset: u64, mut reply: ReplyDirectoryPlus) {
-        let listing =
-            self.0.nodes.get(ino.0).and_then(|node| Ok((self.0.listing(&node, handle.0, offset)?, self.0.attributes(&node)?, node)));
+        let listing = self
+            .tree
+            .nodes
+            .get(ino.0)
+            .and_then(|node| Ok((self.tree.listing(&node, handle.0, offset)?, self.tree.attributes(&node)?, node)));
         let (listing, own, node) = match listing {
             Ok(listing) => listing,
             Err(error) => return reply.error(number_in(ino, &error)),
@@ -372,14 +402,14 @@ impl Filesystem for Served {
                 _ => {
                     let entry = &listing[at as usize - 2];
                     let stat = self
-                        .0
+                        .tree
                         .folder(&node)
                         .and_then(|folder| Ok(rustix::fs::statat(folder.fd(), &entry.lower, AtFlags::SYMLINK_NOFOLLOW)?));
                     // One that went meanwhile is left out.
-                    let Ok(attr) = stat.and_then(|stat| self.0.enter(&stat, &node, entry.lower.clone())) else { continue };
-                    let is_full = reply.add(attr.ino, at + 1, OsStr::from_bytes(&entry.name), believed(&attr), &attr, FIRST);
+                    let Ok(attr) = stat.and_then(|stat| self.tree.enter(&stat, &node, entry.lower.clone())) else { continue };
+                    let is_full = reply.add(attr.ino, at + 1, OsStr::from_bytes(&entry.name), self.believed(&attr), &attr, FIRST);
                     if is_full {
-                        self.0.nodes.forget(attr.ino.0, 1);
+                        self.tree.nodes.forget(attr.ino.0, 1);
                     }
                     is_full
                 }
@@ -392,16 +422,16 @@ impl Filesystem for Served {
     }
 
     fn releasedir(&self, _request: &Request, _ino: INodeNo, handle: FileHandle, _flags: OpenFlags, reply: ReplyEmpty) {
-        self.0.close_listing(handle.0);
+        self.tree.close_listing(handle.0);
         reply.ok();
     }
 
     fn fsyncdir(&self, _request: &Request, ino: INodeNo, _handle: FileHandle, _is_data_only: bool, reply: ReplyEmpty) {
-        empty_in(reply, ino, self.0.nodes.get(ino.0).and_then(|node| self.0.sync_folder(&node)));
+        empty_in(reply, ino, self.tree.nodes.get(ino.0).and_then(|node| self.tree.sync_folder(&node)));
     }
 
     fn statfs(&self, _request: &Request, ino: INodeNo, reply: ReplyStatfs) {
-        match self.0.statistics() {
+        match self.tree.statistics() {
             Ok(lower) => {
                 reply.statfs(
                     lower.f_blocks,
@@ -419,29 +449,29 @@ impl Filesystem for Served {
     }
 
     fn setxattr(&self, _request: &Request, ino: INodeNo, name: &OsStr, value: &[u8], flags: i32, _position: u32, reply: ReplyEmpty) {
-        empty(reply, ino, self.0.set_attribute(ino.0, name.as_bytes(), value, flags));
+        empty(reply, ino, self.tree.set_attribute(ino.0, name.as_bytes(), value, flags));
     }
 
     fn getxattr(&self, _request: &Request, ino: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
-        listed(reply, size, ino, self.0.attribute(ino.0, name.as_bytes()));
+        listed(reply, size, ino, self.tree.attribute(ino.0, name.as_bytes()));
     }
 
     fn listxattr(&self, _request: &Request, ino: INodeNo, size: u32, reply: ReplyXattr) {
-        listed(reply, size, ino, self.0.attribute_names(ino.0));
+        listed(reply, size, ino, self.tree.attribute_names(ino.0));
     }
 
     fn removexattr(&self, _request: &Request, ino: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        empty(reply, ino, self.0.remove_attribute(ino.0, name.as_bytes()));
+        empty(reply, ino, self.tree.remove_attribute(ino.0, name.as_bytes()));
     }
 
     fn fallocate(&self, request: &Request, ino: INodeNo, _handle: FileHandle, offset: u64, length: u64, mode: i32, reply: ReplyEmpty) {
-        let done = self.0.nodes.get(ino.0).and_then(|node| {
+        let done = self.tree.nodes.get(ino.0).and_then(|node| {
             let end = offset.checked_add(length).ok_or(rustix::io::Errno::FBIG)?;
             if !self.keeps_rights(request, ino) {
-                self.0.drop_rights(&node)?;
+                self.tree.drop_rights(&node)?;
             }
-            self.0.with_file(&node, true, |file| {
-                self.0.check_room(file, end)?;
+            self.tree.with_file(&node, true, |file| {
+                self.tree.check_room(file, end)?;
                 file.allocate(offset, end, FallocateFlags::from_bits_retain(mode as u32))
             })
         });

@@ -29,11 +29,6 @@ const ROOM_BYTES: u64 = 256 << 20;
 /// For so many zeros, in bytes, the lower file system is not asked whether there is room.
 const ZEROS_UNASKED_BYTES: u64 = 16 << 20;
 
-/// An attribute that the root has for who is about to unmount, and that nobody else sees: whether something is lost since that was asked last.
-pub(crate) const LOST: &std::ffi::CStr = c"bywash.lost";
-/// Its value if so.
-pub(crate) const HAS_LOST: &[u8; 1] = b"1";
-
 /// Who asks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Caller {
@@ -71,8 +66,9 @@ pub(crate) struct Tree {
     told: Mutex<Told>,
     /// When a name went last.
     let_go: Mutex<Option<Instant>>,
-    /// Whether something that a program wrote could not be taken, and nobody was told who unmounts.
-    has_lost: AtomicBool,
+    /// Whether something that a program wrote could not be taken, and nobody was told who unmounts; and whether that ever was.
+    pub(crate) has_lost: AtomicBool,
+    pub(crate) has_ever_lost: AtomicBool,
 }
 
 impl Tree {
@@ -93,6 +89,7 @@ impl Tree {
             told: Mutex::default(),
             let_go: Mutex::default(),
             has_lost: AtomicBool::new(false),
+            has_ever_lost: AtomicBool::new(false),
         })
     }
 
@@ -291,20 +288,6 @@ impl Tree {
         drop(opened);
         // The kernel may have forgotten it meanwhile.
         self.nodes.forget(node.ino, 0);
-    }
-
-    /// Something that a program wrote cannot be taken, which it hears of later, or not at all if it does not ask.
-    pub(crate) fn lose(&self, ino: u64, error: &io::Error) {
-        self.has_lost.store(true, Relaxed);
-        if let Some(node) = self.nodes.known(ino) {
-            let what = "something that was written to it is lost, as whoever syncs or closes it is told";
-            node.opened().lost.error(format!("{}: {what}", told::file(ino)), error);
-        }
-    }
-
-    /// The value of [`LOST`].
-    pub(crate) fn answer_lost(&self) -> Vec<u8> {
-        if self.has_lost.swap(false, Relaxed) { HAS_LOST.to_vec() } else { b"0".to_vec() }
     }
 
     /// A name of a node went. If it was the last, and nobody can open it any more, its room is given back at once; else when the kernel forgets it, which is as soon as nobody can.

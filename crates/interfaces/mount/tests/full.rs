@@ -96,6 +96,25 @@ fn what_finds_no_room_is_told_so_whoever_asks_and_how() {
     assert!(!store(&small.at("")).unwrap());
 }
 
+/// A program that neither syncs nor closes, and has more to write than anybody has room for.
+#[test]
+fn who_writes_on_and_on_is_told_that_there_is_no_room() {
+    let Some(small) = Small::new() else { return };
+    for round in 0..2 {
+        let path = small.at("file");
+        let file = File::create(&path).unwrap();
+        let refused = (0..40 * (TOO_MANY_BYTES >> 20)).find_map(|_| (&file).write_all(&[7; 1 << 20]).err());
+        assert_eq!(refused.expect("told").kind(), ErrorKind::StorageFull);
+        // Who only looks is told nothing.
+        assert!(fs::metadata(&path).unwrap().len() > 1 << 20);
+        assert_eq!(file.sync_all().unwrap_err().kind(), ErrorKind::StorageFull, "round {round}");
+        drop(file);
+        fs::remove_file(&path).unwrap();
+        fs::write(small.at("other"), [1; 100_000]).unwrap();
+        assert_eq!(fs::read(small.at("other")).unwrap(), [1; 100_000]);
+    }
+}
+
 #[test]
 fn what_cannot_be_stored_is_told_once_and_once_that_it_is() {
     log::keep();
