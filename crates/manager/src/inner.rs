@@ -323,7 +323,9 @@ fn run_all<'a>(
 ) {
     let (at_most, _) = parts.size_hint();
     let (mut tasks, mut outcomes) = (Vec::with_capacity(at_most), Vec::with_capacity(at_most));
+    let mut opens = false;
     for (session, operation, outcome) in parts {
+        opens |= !session.is_open(id);
         match session.keyed(id, engine) {
             Ok(keyed) => {
                 tasks.push(Task::new(keyed, operation));
@@ -332,7 +334,9 @@ fn run_all<'a>(
             Err(error) => *outcome = Err(error),
         }
     }
-    begin();
+    if opens {
+        begin();
+    }
     execute::run(engine, &mut tasks);
     for (task, outcome) in tasks.into_iter().zip(outcomes) {
         *outcome = task.outcome;

@@ -52,6 +52,11 @@ impl Session {
         Ok(&**cell.get_or_init(|| opened))
     }
 
+    /// Whether this engine holds it already.
+    pub(crate) fn is_open(&self, id: EngineId) -> bool {
+        self.keyed[usize::from(id.0)].get().is_some()
+    }
+
     /// A block enciphered or deciphered under the half of an XTS key by which tweaks are made; none for other algorithms.
     pub(crate) fn tweak(&self, direction: Direction, mut block: [u8; 16]) -> Option<[u8; 16]> {
         let keyed = self.tweaks.get_or_init(|| tweak_cipher(&self.params)).as_ref()?;
