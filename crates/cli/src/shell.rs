@@ -2,6 +2,7 @@
 
 use crate::args::Cli;
 use crate::failure::Failure;
+use bywash_protocol::{Standard, was_closed};
 use clap::CommandFactory;
 use clap_complete::Shell;
 use std::io::Write;
@@ -58,6 +59,9 @@ pub(crate) fn man(args: &ManArgs) -> Result<ExitCode, Failure> {
 
 /// Writes to stdout; a reader that has gone away (`| head`) is no failure.
 pub(crate) fn print(text: &[u8]) -> Result<(), Failure> {
+    if was_closed(Standard::Output) {
+        return Err(Failure::failed("cannot write to stdout: it is closed"));
+    }
     let mut out = std::io::stdout().lock();
     match out.write_all(text).and_then(|()| out.flush()) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(Failure::failed(format!("cannot write to stdout: {error}"))),

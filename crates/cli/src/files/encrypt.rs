@@ -36,9 +36,10 @@ Examples:
 
 Several ways to open a file may be given; each alone opens it. Folders (-R): regular files, however
 deep; links in them are not followed (under -o they are made again as links), devices, pipes and
-sockets are passed over, and so are files that end in .bywash. A run that was interrupted goes on
-where it was: a result that its source's length and time belong to is passed over. Mode, times,
-extended attributes and, where permitted, owner are kept. A result is there whole, or not at all.")]
+sockets are passed over, and so are files that end in .bywash (under -o, if they are encrypted). A
+run that was interrupted goes on where it was: a result that its source's length and time belong to
+is passed over. Mode, times, extended attributes and, where permitted, owner are kept. A result is
+there whole, or not at all.")]
 pub(crate) struct Args {
     /// Files and folders; none, or `-`: stdin to stdout
     #[arg(value_name = "PATH")]

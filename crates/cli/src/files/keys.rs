@@ -362,10 +362,13 @@ fn read_key_file(path: &Path) -> Result<Zeroizing<[u8; KEY_BYTES]>, Failure> {
     opened.map_err(|error| Failure::file("read", path, &error))?;
     let mut key = Zeroizing::new([0; KEY_BYTES]);
     if bytes.len() != KEY_BYTES {
-        let path = path.shown();
-        return Err(Failure::failed(format!(
-            "{path} is no key file: it has not {KEY_BYTES} bytes; make one with `bywash keygen --key-file FILE`"
-        )));
+        // As `keygen` writes them.
+        let are_identities = bytes.starts_with(b"# ") || bytes.starts_with(IDENTITY.as_bytes());
+        let why = match are_identities {
+            true => "it has identities in it, it seems; give it with -i".to_owned(),
+            false => format!("it has not {KEY_BYTES} bytes; make one with `bywash keygen --key-file FILE`"),
+        };
+        return Err(Failure::failed(format!("{} is no key file: {why}", path.shown())));
     }
     key.copy_from_slice(&bytes);
     Ok(key)
@@ -415,6 +418,9 @@ fn refuse_secret(given: &Path, instead: &str) -> Result<(), Failure> {
 
 fn recipients(client: &Client, given: &str) -> Result<Vec<Recipient>, Failure> {
     refuse_secret(Path::new(given), "give its public half (bywash-x25519-...)")?;
+    if given.trim().is_empty() {
+        return Err(Failure::new(Exit::Usage, "-r: it is empty; is a variable of the shell not set?".to_owned()));
+    }
     if let Some(name) = in_vault(Path::new(given)) {
         return Recipient::in_vault(client, name).map(|recipient| vec![recipient]).map_err(|error| vault_failure(name, &error));
     }
@@ -431,7 +437,15 @@ fn recipients(client: &Client, given: &str) -> Result<Vec<Recipient>, Failure> {
         Err(_) => {}
     }
     let text = read_text(Path::new(given))?;
-    let parse = |(number, line): (usize, &str)| line.trim().parse().map_err(|error| Failure::config(format!("{given}:{number}: {error}")));
+    let parse = |(number, line): (usize, &str)| match line.trim() {
+        line if line.starts_with(IDENTITY) => {
+            let why = format!(
+                "that is an identity, which is secret; `bywash keygen --recipient {given}` prints the recipient that belongs to it"
+            );
+            Err(Failure::config(format!("{given}:{number}: {why}")))
+        }
+        line => line.parse().map_err(|error| Failure::config(format!("{given}:{number}: {error}"))),
+    };
     some_of(meant(&text).map(parse), || format!("{given}: there is no recipient in it; `bywash keygen` prints one"))
 }
 
@@ -464,7 +478,15 @@ pub(super) fn identities(client: &Client, path: &Path) -> Result<Vec<Identity>, 
         _ => failure,
     })?;
     let parse = |(number, line): (usize, &str)| {
-        Identity::from_secret_text(line.trim()).map_err(|error| Failure::config(format!("{}:{number}: {error}", path.shown())))
+        let is_recipient = line.trim().parse::<Recipient>().is_ok();
+        Identity::from_secret_text(line.trim()).map_err(|error| {
+            let why = if is_recipient {
+                "that is a recipient; what it encrypts to its identity opens, so give the file of that".into()
+            } else {
+                error.to_string()
+            };
+            Failure::config(format!("{}:{number}: {why}", path.shown()))
+        })
     };
     some_of(meant(&text).map(parse), || format!("{}: there is no identity in it; make one with `bywash keygen -o FILE`", path.shown()))
 }
@@ -472,6 +494,27 @@ pub(super) fn identities(client: &Client, path: &Path) -> Result<Vec<Identity>, 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_given_in_the_place_of_another_is_told_where_it_belongs() {
+        let (client, folder) = (crate::files::client().unwrap(), tempfile::tempdir().unwrap());
+        let identity = Identity::generate(false).unwrap();
+        let [secret, public] = ["me.identity", "me.recipient"].map(|name| folder.path().join(name));
+        std::fs::write(&secret, [b"# of the tests\n", &identity.to_secret_text().unwrap()[..]].concat()).unwrap();
+        std::fs::write(&public, format!("{}\n", identity.recipient())).unwrap();
+        let said = [
+            recipients(&client, secret.to_str().unwrap()).map(drop),
+            identities(&client, &public).map(drop),
+            read_key_file(&secret).map(drop),
+            recipients(&client, "").map(drop),
+        ];
+        for (failure, way_out) in
+            said.into_iter().zip(["keygen --recipient", "give the file of that", "give it with -i", "-r: it is empty"])
+        {
+            let message = failure.unwrap_err().message;
+            assert!(message.contains(way_out), "{message}");
+        }
+    }
 
     #[test]
     fn an_identity_itself_is_refused_and_not_shown() {

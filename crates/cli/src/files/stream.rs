@@ -7,6 +7,7 @@ use crate::failure::{Exit, Failure};
 use crate::shown::Shown;
 use bywash_files::Error;
 use bywash_files::place::{Draft, sync_folder_of};
+use bywash_protocol::{Standard, was_closed};
 use std::fs::File;
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileTypeExt;
@@ -38,6 +39,9 @@ pub(super) fn refuse_options_of_files(work: &WorkArgs, writes: WriteArgs) -> Res
 
 /// This process's stdin; a name such as /dev/stdin would open a socket or another user's terminal anew, which may not be permitted.
 pub(super) fn stdin() -> std::io::Result<File> {
+    if was_closed(Standard::Input) {
+        return Err(std::io::Error::other("it is closed; give a file, or a stream with <"));
+    }
     std::io::stdin().as_fd().try_clone_to_owned().map(File::from)
 }
 
@@ -54,6 +58,9 @@ impl Sink {
     pub(super) fn new(output: Option<&Path>, replaces: bool, keys: &[PathBuf]) -> Result<Self, Failure> {
         let Some(path) = output.filter(|output| !is_stdout(Some(output))) else {
             // Without the standard library's line buffer, which would copy and cut.
+            if was_closed(Standard::Output) {
+                return Err(Failure::failed("stdout is closed, so the result would be nowhere; name a file with -o"));
+            }
             let stdout = std::io::stdout().as_fd().try_clone_to_owned();
             let name = Path::new("stdout");
             return stdout.map(|stdout| Self::Open(stdout.into(), name.into())).map_err(|error| io_failure(name, &error));

@@ -9,14 +9,15 @@ use crate::failure::{Exit, Failure};
 use crate::shown::Shown;
 use bywash_files::Recipient;
 use bywash_files::disk::is_journal;
+use bywash_files::header::MAGIC;
 use bywash_files::leftover::{Leftover, is_unfinished};
-use bywash_files::place::{Replaces, Spot, copy_link, copy_metadata, folder_of, make_folder, not_a_folder, open_folder};
+use bywash_files::place::{Replaces, Spot, copy_link, copy_metadata, folder_of, make_folder, not_a_folder, open_folder, open_regular};
 use bywash_mount::VOLUME_FILE;
 use bywash_mount::volume::is_volume;
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
 use std::fs::{DirBuilder, DirEntry, Metadata, Permissions};
-use std::io;
+use std::io::{self, Read};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -399,7 +400,7 @@ impl Plan {
             self.passed_over.push((path, LEFT_UNFINISHED));
         } else if kind.is_file() && walk.way == Way::Encrypt && is_journal(&entry.file_name()) {
             self.passed_over.push((path, A_JOURNAL));
-        } else if kind.is_file() && walk.way.wants(&path) && !is_unfinished(&entry.file_name()) {
+        } else if kind.is_file() && walk.wants(&path) && !is_unfinished(&entry.file_name()) {
             match walk.way.rename(&beside) {
                 Ok(target) => {
                     let (found_in, goes_below) = (Some(walk.named.clone()), Some(walk.goes_below.clone()));
@@ -414,6 +415,7 @@ impl Plan {
                 () if kind.is_symlink() => "a symbolic link",
                 () if !kind.is_file() => "a device, pipe or socket",
                 () if is_unfinished(&entry.file_name()) => LEFT_UNFINISHED,
+                () if walk.way == Way::Encrypt && walk.is_elsewhere => "encrypted already",
                 () if walk.way == Way::Encrypt => "encrypted already, by its name",
                 () => "not encrypted, by its name",
             };
@@ -437,6 +439,19 @@ struct Walk {
 }
 
 impl Walk {
+    /// Whether a file is meant. Where results go elsewhere, one that is called so and is another program's would be missing there; beside its sources it may be in the way of a result.
+    fn wants(&self, path: &Path) -> bool {
+        let is_missing = || self.way == Way::Encrypt && self.is_elsewhere && self.is_another_programs(path).unwrap_or(false);
+        self.way.wants(path) || is_missing()
+    }
+
+    fn is_another_programs(&self, path: &Path) -> io::Result<bool> {
+        let (file, _) = open_regular(Spot { path, below: Some(&self.named) }, false)?;
+        let mut first = Vec::with_capacity(MAGIC.len());
+        file.take(MAGIC.len() as u64).read_to_end(&mut first)?;
+        Ok(first != MAGIC)
+    }
+
     fn twin(&self, from: &Path, to: &Path) -> Twin {
         Twin { from: from.to_owned(), to: to.to_owned(), named: [self.named.clone(), self.goes_below.clone()] }
     }
