@@ -53,7 +53,8 @@ fn runs_of_opposite_directions_do_not_remove_both_of_a_pair() {
 #[test]
 fn a_result_that_goes_after_it_was_compared_keeps_its_source() {
     for (way, source, result) in [("encrypt", name(0), sealed(0)), ("decrypt", sealed(0), name(0))] {
-        let place = both(4_000_000);
+        // So many bytes that comparing them takes longer than looking whether it has begun.
+        let place = both(16_000_000);
         let sources: Vec<_> = (0..FILES).map(|number| if way == "encrypt" { name(number) } else { sealed(number) }).collect();
         let mut command = place.bywash(&[way, "-j1", "--remove-source"]);
         let mut running = Running::start(command.args(&sources));
