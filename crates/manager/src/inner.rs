@@ -198,11 +198,8 @@ impl Inner {
     fn takes(&self, state: &State, role: &Role<'_>, batch: &Batch, now: Time) -> bool {
         let local = self.local.contains(batch.engine);
         match role {
-            // Whoever does not come back to the engine's jobs keeps from them those that have no thread on its way.
-            Role::Worker(own) => {
-                let engine = &state.engines[usize::from(own.0)];
-                *own == batch.engine && engine.ready.len() <= engine.coming
-            }
+            // A batch that is ready has a place of its own, and so a thread that comes for it. Other jobs have not: they wait until somebody comes back to look for them.
+            Role::Worker(own) => *own == batch.engine && !state.engines[usize::from(own.0)].has_unattended(),
             Role::Caller { waiter, own } if local && (state.has(batch, *own) || state.takes_less(batch, CALLER_NS)) => {
                 waiter.begin();
                 true

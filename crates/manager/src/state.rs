@@ -107,6 +107,11 @@ impl EngineState {
         }
     }
 
+    /// Whether a job that is no batch waits for a thread, and none was told to come.
+    pub(crate) fn has_unattended(&self) -> bool {
+        self.ready.len() > self.coming && self.ready.iter().any(|job| !matches!(job, Job::Run(_)))
+    }
+
     /// Takes a job back that no thread has picked up; else its thread counts as stuck: true.
     pub(crate) fn give_up(&mut self, is_it: impl Fn(&Job) -> bool) -> bool {
         let queued = self.ready.len();
