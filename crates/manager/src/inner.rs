@@ -24,6 +24,8 @@ const PROCESSORS_TO_LOOK: usize = 3;
 const PASSED_MORE_MAX: u32 = 256;
 /// How long a caller whose own request is done goes on with other people's, in nanoseconds: about what waking one of them would cost.
 const HELP_NS: u64 = 50_000;
+/// And nothing that takes longer than this: a few times what waking its caller costs, whose result is waited for as well.
+const HELPED_NS: f64 = 200_000.0;
 /// What a caller whose own request waits runs of other people's meanwhile takes less than this, in nanoseconds: more than waking a thread for it, and not so long that its own waits for that.
 const CALLER_NS: f64 = 1e6;
 
@@ -204,7 +206,7 @@ impl Inner {
                 waiter.begin();
                 true
             }
-            Role::Helper { until } => local && now < *until && state.takes_less(batch, HELP_NS as f64),
+            Role::Helper { until } => local && now < *until && state.takes_less(batch, HELPED_NS),
             Role::Lender { own } => local && own.iter().any(|id| batch.requests.contains(id)),
             Role::Passer { own, more } => {
                 local && *more < PASSED_MORE_MAX && batch.requests.contains(own) && self.is_passed(state, batch, now)

@@ -237,5 +237,5 @@ pub(crate) fn refill(manager: &Arc<Manager>, session: SessionId, stop: &Arc<Atom
             refill(&again, session, &stopped, note);
         }
     };
-    manager.submit(session, operation(7, 1 << 20), Box::new(on_done));
+    manager.submit(session, operation(7, 8 << 20), Box::new(on_done));
 }
