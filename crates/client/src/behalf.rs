@@ -1,6 +1,7 @@
 //! Computing for other processes: whoever answers their requests has a client for each of them, so that a broker tells them apart.
 
 use crate::attempts::Times;
+use crate::by_user::{Counted, Counts};
 use crate::client::Client;
 use crate::config::Config;
 use bywash_protocol::process::Process;
@@ -16,8 +17,8 @@ use std::thread::Scope;
 
 /// So many processes have a client of their own at a time, and so many of one user; the others share one. A broker lends one user memory for 512 unless it is told otherwise, and a
 /// process that goes on from program to program with descriptors of each would have all of them.
-const MOST: usize = 384;
-const MOST_OF_ONE: usize = 192;
+pub(crate) const MOST: usize = 384;
+pub(crate) const MOST_OF_ONE: usize = 192;
 
 /// A process that is computed for.
 #[derive(Debug)]
@@ -65,45 +66,6 @@ fn executable_of(process: u32) -> PathBuf {
     std::fs::read_link(format!("/proc/{process}/exe")).unwrap_or_default()
 }
 
-/// How many clients there are, by user.
-#[derive(Debug, Default)]
-struct Counts(Mutex<HashMap<u32, usize>>);
-
-/// One of them, until it is dropped.
-#[derive(Debug)]
-struct Counted {
-    counts: Arc<Counts>,
-    uid: u32,
-}
-
-impl Counts {
-    fn lock(&self) -> MutexGuard<'_, HashMap<u32, usize>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Counts one more, unless there are as many as may be.
-    fn enter(self: &Arc<Self>, uid: u32) -> Option<Counted> {
-        let mut users = self.lock();
-        if users.values().sum::<usize>() >= MOST || users.get(&uid).is_some_and(|&count| count >= MOST_OF_ONE) {
-            return None;
-        }
-        *users.entry(uid).or_default() += 1;
-        Some(Counted { counts: self.clone(), uid })
-    }
-}
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        let mut users = self.counts.lock();
-        if let Some(count) = users.get_mut(&self.uid) {
-            *count -= 1;
-            if *count == 0 {
-                users.remove(&self.uid);
-            }
-        }
-    }
-}
-
 /// The clients of the processes that this one computes for: each has one, which ends with it.
 ///
 /// Without a broker there is nobody who would tell them apart, and all share one.
@@ -147,7 +109,7 @@ impl Clients {
         let (ends, stop) = (epoll::create(epoll::CreateFlags::CLOEXEC)?, eventfd(0, EventfdFlags::CLOEXEC)?);
         epoll::add(&ends, &stop, epoll::EventData::new_u64(STOP), epoll::EventFlags::IN)?;
         let (shared, of) = (Client::new(config.clone()), Mutex::default());
-        Ok(Self { config, shared, of, counts: Arc::default(), times: Arc::default(), ends, stop })
+        Ok(Self { config, shared, of, counts: Counts::new(MOST, MOST_OF_ONE), times: Arc::default(), ends, stop })
     }
 
     /// The client of the process that a thread belongs to. One that has executed another program, or is another user's since, gets another; what it opened before stays with the old one.
@@ -250,23 +212,5 @@ impl Clients {
 
     fn lock(&self) -> MutexGuard<'_, Processes> {
         self.of.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn there_is_room_for_others_however_many_one_user_has() {
-        let counts = Arc::new(Counts::default());
-        let of = |uid| std::iter::from_fn(|| counts.enter(uid)).collect::<Vec<_>>();
-        let (first, second) = (of(1), of(2));
-        assert_eq!((first.len(), second.len()), (MOST_OF_ONE, MOST - MOST_OF_ONE));
-        assert!(counts.enter(3).is_none(), "there are as many as may be");
-        drop(first);
-        assert_eq!(of(3).len(), MOST_OF_ONE);
-        drop(second);
-        assert!(counts.lock().is_empty(), "nobody is left");
     }
 }

@@ -60,6 +60,7 @@
 
 mod attempts;
 mod behalf;
+mod by_user;
 mod client;
 mod config;
 mod counted;
@@ -82,6 +83,7 @@ mod usage;
 mod watch;
 
 pub use behalf::{Behalf, Clients, Watched};
+pub use by_user::{Counted, Counts};
 pub use client::{Began, Client, Stats};
 pub use config::{Config, Route, parse_keep};
 pub use extent::Extent;

@@ -8,6 +8,7 @@ use common::{HANG, Mood, Moody, ctr, done, manager, operation, refill};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::Scope;
 use std::time::{Duration, Instant};
 
 fn wide(workers: usize) -> (Arc<Moody>, Arc<Manager>) {
@@ -101,16 +102,21 @@ fn bad_requests_and_late_ones_are_refused() {
     assert!(ends(&heard, 1)[0].outcome.is_err());
 }
 
+/// One is computed until the engine's gate is opened, and three gather behind it.
+fn gather_behind_one<'s>(scope: &'s Scope<'s, '_>, engine: &Moody, manager: &'s Manager, session: SessionId, tell: &'s Sender<Completion>) {
+    engine.set(Mood::Stalls);
+    scope.spawn(move || gather(manager, session, operation(0, 10), tell));
+    wait_until(|| engine.batches.load(SeqCst) == 1);
+    (1..4).for_each(|seed| gather(manager, session, operation(seed, 10), tell));
+}
+
 #[test]
 fn a_shutdown_ends_what_has_gathered() {
     let (engine, manager) = wide(1);
     let session = manager.open(1, ctr()).unwrap();
     let (tell, heard) = channel();
-    engine.set(Mood::Stalls);
     std::thread::scope(|scope| {
-        scope.spawn(|| gather(&manager, session, operation(0, 10), &tell));
-        wait_until(|| engine.batches.load(SeqCst) == 1);
-        (1..4).for_each(|seed| gather(&manager, session, operation(seed, 10), &tell));
+        gather_behind_one(scope, &engine, &manager, session, &tell);
         scope.spawn(|| assert!(manager.shutdown(HANG)));
         engine.set(Mood::Good);
         engine.open_gate();
@@ -123,11 +129,8 @@ fn a_drain_waits_for_what_has_gathered() {
     let (engine, manager) = wide(1);
     let session = manager.open(1, ctr()).unwrap();
     let (tell, heard) = channel();
-    engine.set(Mood::Stalls);
     std::thread::scope(|scope| {
-        scope.spawn(|| gather(&manager, session, operation(0, 10), &tell));
-        wait_until(|| engine.batches.load(SeqCst) == 1);
-        (1..4).for_each(|seed| gather(&manager, session, operation(seed, 10), &tell));
+        gather_behind_one(scope, &engine, &manager, session, &tell);
         let drain = scope.spawn(|| manager.drain(HANG));
         let (probe, refused) = channel();
         wait_until(|| {

@@ -1,7 +1,6 @@
 //! An open file of the device.
 
 use crate::auth::Auth;
-use crate::counts::Counts;
 use crate::crypt::Crypt;
 use crate::errno::Errno;
 use crate::memory::{Memory, Program};
@@ -9,7 +8,7 @@ use crate::refusal::Refusal;
 use crate::ring::Ring;
 use crate::table::Table;
 use crate::{copy, freebsd as opencrypto, freebsd_crypt, info, key, open};
-use bywash_client::Client;
+use bywash_client::{Client, Counts};
 use bywash_cryptodev_abi::{freebsd, linux};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};

@@ -67,7 +67,6 @@ mod auth;
 mod bounce;
 mod cipher;
 mod copy;
-mod counts;
 mod crypt;
 mod device;
 mod errno;
@@ -86,7 +85,6 @@ mod srtp;
 mod table;
 mod tls;
 
-pub use counts::{Counted, Counts};
 pub use device::{Answer, Device, Readiness, is_request};
 pub use errno::Errno;
 pub use memory::Memory;

@@ -1,9 +1,9 @@
 //! A session of a program: a cipher, a hash, or both.
 
 use crate::cipher::{Cipher, Mode};
-use crate::counts::Counted;
 use crate::hash::{Hash, Message};
 use crate::refusal::Refusal;
+use bywash_client::Counted;
 use bywash_core::Hashing;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -1,9 +1,9 @@
 //! The sessions of an open file, by number.
 
-use crate::counts::Counts;
 use crate::errno::Errno;
 use crate::refusal::Refusal;
 use crate::session::Session;
+use bywash_client::Counts;
 use core::hash::{BuildHasherDefault, Hasher};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};

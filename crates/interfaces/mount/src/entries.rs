@@ -277,7 +277,7 @@ impl Tree {
             }
             return Ok(());
         }
-        let mut handle = match &replaced_place {
+        let handle = match &replaced_place {
             Some(place) if place.goes_with(&new_parent, &new.name) => Some(open_handle(new_folder.fd(), &new.name)?),
             _ => None,
         };
@@ -297,8 +297,8 @@ impl Tree {
             }
             outcome => outcome,
         };
-        if let (Some(place), true) = (&mut replaced_place, renamed.is_ok() || is_folder)
-            && let Some(handle) = handle.take()
+        if let (Some(place), Some(handle)) = (&mut replaced_place, handle)
+            && (renamed.is_ok() || is_folder)
         {
             **place = Place::Pinned(handle);
         }

@@ -3,7 +3,7 @@
 //! A thread cannot give a message back to the kernel's queue, which is everybody's. So one of a user who has threads enough is kept here, for the next of them that is done, and the thread
 //! goes on to those of others. A user has at most half of the threads that others leave, and whatever they leave there is one.
 
-use bywash_cryptodev::{Counted, Counts};
+use bywash_client::{Counted, Counts};
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use zeroize::Zeroizing;

@@ -1,8 +1,8 @@
 //! Ciphers through `CIOCCRYPT`.
 
 use crate::testing::{Ranges, device, hex};
-use crate::{Answer, Counts, Device, Errno};
-use bywash_client::{Client, Config};
+use crate::{Answer, Device, Errno};
+use bywash_client::{Client, Config, Counts};
 use bywash_cryptodev_abi::linux::*;
 
 /// SP 800-38A appendix F: key, the first plaintext block twice over, IV.

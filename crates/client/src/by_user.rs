@@ -56,17 +56,20 @@ impl Drop for Counted {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::behalf::{MOST, MOST_OF_ONE};
 
     #[test]
     fn there_is_room_for_others_however_many_one_user_has() {
-        let counts = Counts::new(7, 4);
-        let of = |uid| std::iter::from_fn(|| counts.enter(uid)).collect::<Vec<_>>();
-        let (first, second) = (of(1), of(2));
-        assert_eq!((first.len(), second.len()), (4, 3));
-        assert!(counts.enter(3).is_none(), "there are as many as may be");
-        drop(first);
-        assert_eq!(of(3).len(), 4);
-        drop(second);
-        assert!(counts.lock().is_empty(), "nobody is left");
+        for (most, most_of_one) in [(7, 4), (MOST, MOST_OF_ONE)] {
+            let counts = Counts::new(most, most_of_one);
+            let of = |uid| std::iter::from_fn(|| counts.enter(uid)).collect::<Vec<_>>();
+            let (first, second) = (of(1), of(2));
+            assert_eq!((first.len(), second.len()), (most_of_one, most - most_of_one));
+            assert!(counts.enter(3).is_none(), "there are as many as may be");
+            drop(first);
+            assert_eq!(of(3).len(), most_of_one);
+            drop(second);
+            assert!(counts.lock().is_empty(), "nobody is left");
+        }
     }
 }
