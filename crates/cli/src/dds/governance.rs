@@ -90,7 +90,7 @@ pub(super) fn rules(security: &Security) -> Option<Vec<Rule>> {
     Some(found)
 }
 
-/// The words of a rule for domains, and of one for topics, that both sides must have alike to meet (DDS Security 1.1 s7.3.22, s9.4.2.4).
+/// The words of a rule for domains, and of one for topics, that both sides must have alike to meet (DDS Security 1.1 s7.3.22, s9.4.2.4). Those of topics in the order in which Fast DDS reads them.
 const DOMAIN_WORDS: [&str; 3] = ["rtps_protection_kind", "discovery_protection_kind", "liveliness_protection_kind"];
 const TOPIC_WORDS: [&str; 6] = [
     "enable_discovery_protection",
@@ -104,7 +104,7 @@ const TOPIC_WORDS: [&str; 6] = [
 /// The words of a rule for domains that each side has for itself.
 const DOMAIN_SWITCHES: [&str; 2] = ["allow_unauthenticated_participants", "enable_join_access_control"];
 
-/// The elements of a rule for domains, and of one for topics, as Fast DDS reads them one after the other.
+/// The elements of a rule for domains as Fast DDS reads them one after the other.
 const DOMAIN_ORDER: [&str; 7] = [
     "domains",
     "allow_unauthenticated_participants",
@@ -113,15 +113,6 @@ const DOMAIN_ORDER: [&str; 7] = [
     "liveliness_protection_kind",
     "rtps_protection_kind",
     "topic_access_rules",
-];
-const TOPIC_ORDER: [&str; 7] = [
-    "topic_expression",
-    "enable_discovery_protection",
-    "enable_liveliness_protection",
-    "enable_read_access_control",
-    "enable_write_access_control",
-    "metadata_protection_kind",
-    "data_protection_kind",
 ];
 
 /// Whether a word turns something on, or off.
@@ -225,9 +216,9 @@ fn wrong_words(path: &Path, document: &roxmltree::Document<'_>) -> Vec<Finding> 
 /// The first two elements that do not stand as Fast DDS reads them; Cyclone takes them in whatever order.
 fn wrong_order(path: &Path, document: &roxmltree::Document<'_>) -> Option<Finding> {
     document.descendants().find_map(|rule| {
-        let order: &[&str] = match rule.tag_name().name() {
-            "domain_rule" => &DOMAIN_ORDER,
-            "topic_rule" => &TOPIC_ORDER,
+        let order = match rule.tag_name().name() {
+            "domain_rule" => DOMAIN_ORDER.to_vec(),
+            "topic_rule" => [&["topic_expression"][..], &TOPIC_WORDS].concat(),
             _ => return None,
         };
         let names = rule.children().filter_map(|child| order.iter().position(|name| xml::is_named(child, name)));
