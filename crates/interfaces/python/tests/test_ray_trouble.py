@@ -168,7 +168,9 @@ def test_what_a_killed_run_had_put_is_completed(seal, tmp_path):
     assert report.objects == 1 and sorted(report.failed) == ["a/b/three", "one"]
 
 
-def test_what_a_dead_worker_had_put_is_completed(seal, tmp_path, monkeypatch):
+def dying(is_late):
+    """Workers that die with a batch: before anything is put, or after, if none of it was ours before."""
+
     class Dying(_run.Work):
         def __init__(self, job, engine):
             super().__init__(job, engine)
@@ -177,32 +179,26 @@ def test_what_a_dead_worker_had_put_is_completed(seal, tmp_path, monkeypatch):
             return "cpu"
 
         def batch(self, objects, ours):
-            done = super().batch(objects, ours)
-            if not ours:
+            done = super().batch(objects, ours) if is_late else None
+            if not (is_late and ours):
                 os._exit(1)
             return done
 
-    as_worker(monkeypatch, Dying)
+    return Dying
+
+
+def test_what_a_dead_worker_had_put_is_completed(seal, tmp_path, monkeypatch):
+    as_worker(monkeypatch, dying(is_late=True))
     report = seal().check()
     assert (report.objects, report.workers_lost) == (3, 1)
 
 
 def test_a_stranger_that_was_there_before_a_try_stays_whatever_ends_that(seal, plain, tmp_path, monkeypatch):
-    class Dying(_run.Work):
-        def __init__(self, job, engine):
-            super().__init__(job, engine)
-
-        def ready(self):
-            return "cpu"
-
-        def batch(self, objects, ours):
-            os._exit(1)
-
     seal().check()
     (plain / "new").write_text("new")
     (plain / "free").write_text("free")
     (tmp_path / "sealed/new.bywash").write_text("a stranger's")
-    as_worker(monkeypatch, Dying)
+    as_worker(monkeypatch, dying(is_late=False))
     report = seal()
     assert report.faults["new"] is bywash.ray.Fault.TAKEN and "its worker died" in report.failed["free"]
     monkeypatch.undo()
