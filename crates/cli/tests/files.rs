@@ -14,18 +14,7 @@ use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 use support::place::{Place, flip, text};
-use support::{Running, bywash, eventually, refused, stderr, stdout, succeed};
-
-fn piped(command: &mut Command, input: &[u8]) -> Output {
-    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let mut stdin = child.stdin.take().unwrap();
-    let input = input.to_vec();
-    // It may stop reading early.
-    let writer = std::thread::spawn(move || drop(stdin.write_all(&input)));
-    let output = child.wait_with_output().unwrap();
-    writer.join().unwrap();
-    output
-}
+use support::{Running, bywash, eventually, piped, refused, stderr, stdout, succeed};
 
 #[test]
 fn a_file_goes_and_comes_with_its_metadata() {

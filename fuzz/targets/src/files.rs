@@ -1,8 +1,10 @@
 //! Encrypted files: their headers, and what follows.
 
 use bywash_client::{Client, Config};
+use bywash_files::armor::Armor;
 use bywash_files::power::World;
-use bywash_files::{Aead, Container, FileKeys, Header, KEY_BYTES, Keyring, Lock, fsck, new_file};
+use bywash_files::{Aead, Container, FileKeys, Header, KEY_BYTES, Keyring, Lock, armor, fsck, new_file};
+use std::io::{Read, Write};
 use std::sync::LazyLock;
 use std::sync::atomic::AtomicU64;
 
@@ -41,6 +43,30 @@ pub fn encrypted_file(bytes: &[u8]) {
     let mut text = vec![0; usize::try_from(container.len()).expect("no longer than the file")];
     assert!(text.len() < bytes.len());
     assert_eq!(container.read_at(&mut text, 0).is_ok(), found == 0);
+}
+
+/// An encrypted file as text: what reads as bytes becomes text again that reads as the same.
+pub fn armor(bytes: &[u8]) {
+    let read = |text: &[u8]| {
+        let mut decoded = Vec::new();
+        let read = armor::reader(text).and_then(|mut reader| reader.read_to_end(&mut decoded));
+        read.map(|_| decoded)
+    };
+    let Ok(decoded) = read(bytes) else { return };
+    let mut text = Vec::new();
+    let mut armor = Armor::new(&mut text);
+    armor.write_all(&decoded).and_then(|()| armor.finish()).expect("memory");
+    assert!(armor::is_armored(&text) && read(&text).expect("its own text") == decoded);
+}
+
+pub(crate) fn armor_seeds() -> Vec<Vec<u8>> {
+    let seed = |bytes: Vec<u8>| {
+        let mut text = Vec::new();
+        let mut armor = Armor::new(&mut text);
+        armor.write_all(&bytes).and_then(|()| armor.finish()).expect("memory");
+        text
+    };
+    seeds().into_iter().map(seed).collect()
 }
 
 pub(crate) fn seeds() -> Vec<Vec<u8>> {

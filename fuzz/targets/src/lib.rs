@@ -36,6 +36,7 @@ pub fn targets() -> Vec<(&'static str, Target, Vec<Vec<u8>>)> {
         ("dds_message", dds::dds_message, dds::message_seeds()),
         ("dds_token", dds::dds_token, dds::token_seeds()),
         ("encrypted_file", files::encrypted_file, files::seeds()),
+        ("armor", files::armor, files::armor_seeds()),
         ("algorithm_name", text::algorithm_name, text::name_seeds()),
     ]
 }

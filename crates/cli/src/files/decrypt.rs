@@ -13,7 +13,7 @@ use crate::terminal::{bytes, say};
 use bywash_client::Client;
 use bywash_files::disk::{Access, Disk};
 use bywash_files::place::{Draft, Replaces, Spot, complete, copy_metadata, open_regular, sync_folder_of};
-use bywash_files::{Container, Error, Header, Keyring, NonceSource, Sealer, Whole, fsck};
+use bywash_files::{Container, Error, Header, Keyring, NonceSource, Sealer, Whole, armor, fsck};
 use std::collections::HashSet;
 use std::fs::{File, Metadata};
 use std::io::ErrorKind;
@@ -35,6 +35,7 @@ Examples:
   bywash decrypt -i me.identity -o - report.ods.bywash | less
   bywash decrypt -R -k backup.key -o ~/restored /mnt/backup
   bywash decrypt -i me.identity < src.tar.bywash | tar x
+  bywash decrypt -i me.identity mail.txt         text (encrypt --armor): to stdout
   bywash decrypt --salvage film.mkv.bywash       film.mkv, or of a damaged file film.mkv.salvaged
 
 A result is there whole and authentic, or not at all. To stdout goes only text that proved
@@ -44,8 +45,8 @@ pub(crate) struct Args {
     /// Files and folders; none, or `-`: stdin to stdout
     #[arg(value_name = "PATH")]
     paths: Vec<PathBuf>,
-    /// Where to: a file for one file, otherwise a folder; `-` for stdout. Beside the source, without
-    /// .bywash, if not given
+    /// Where to: a file for one file, otherwise a folder; `-` for stdout. If not given, beside the
+    /// source, without .bywash; to stdout if the source is text
     #[arg(short, long, value_name = "PATH")]
     output: Option<PathBuf>,
     /// Go through folders; files that do not end in .bywash are passed over
@@ -85,7 +86,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
 impl Run<'_> {
     fn all(&self, is_stdin: bool) -> Result<ExitCode, Failure> {
         let args = self.args;
-        if is_stdin || stream::is_stream(args.output.as_deref()) {
+        if is_stdin || stream::is_stream(args.output.as_deref()) || matches!(&args.paths[..], [path] if is_text(path)) {
             return self.stream(is_stdin);
         }
         let mut plan = Plan::new(&args.paths, Way::Decrypt, args.recursive, args.output.as_deref())?;
@@ -115,8 +116,9 @@ impl Run<'_> {
         let sink = stream::Sink::new(self.args.output.as_deref(), self.args.writes.replaces(), &self.args.keys.secret_files())?;
         for place in if is_stdin { &stdin[..] } else { &self.args.paths } {
             let opened = if is_stdin { stream::stdin() } else { File::open(place) };
-            let mut source = opened.map_err(|error| io_failure(place, &error))?;
-            let opened = Header::read(&mut source).and_then(|header| Ok((self.keyring.open(&header)?, header)));
+            let source = opened.map_err(|error| io_failure(place, &error))?;
+            let mut reader = armor::reader(&source).map_err(|error| io_failure(place, &error))?;
+            let opened = Header::read(&mut reader).and_then(|header| Ok((self.keyring.open(&header)?, header)));
             let (keys, header) = opened.map_err(|error| failure(place, &error))?;
             if !is_stdin && lock_and_look(&source, Access::Read, place.into(), &header).map_err(|error| failure(place, &error))?.is_some() {
                 let why = "its writer was interrupted and left a journal; run `bywash fsck --recover`, or decrypt it to a file";
@@ -125,7 +127,7 @@ impl Run<'_> {
             let sealer = Sealer::new(&self.client, header.aead(), keys, self.nonces.clone());
             let progress = AtomicU64::new(0);
             let whole = Whole::new(&sealer, &header, 1, &progress);
-            sink.write(place, |target| whole.open_stream(source, target))?;
+            sink.write(place, |target| whole.open_stream(reader, target))?;
         }
         Ok(ExitCode::SUCCESS)
     }
@@ -262,6 +264,13 @@ impl Run<'_> {
         complete(&source, metadata, &draft.file, verifies, is_same)?;
         Ok((len, held, None))
     }
+}
+
+/// Whether a path leads to a file that is encrypted as text.
+fn is_text(path: &Path) -> bool {
+    let mut beginning = [0; armor::BEGINNING_BYTES];
+    let read = open_regular(path, true).and_then(|(file, _)| FileExt::read_at(&file, &mut beginning, 0));
+    read.is_ok_and(|len| armor::is_armored(&beginning[..len]))
 }
 
 /// Whether an error is the source's, so that other parts of it may be good.

@@ -9,6 +9,7 @@ use super::{client, failure, failure_between, io_failure, is_no_file, is_other, 
 use crate::failure::{Exit, Failure};
 use crate::shown::Shown;
 use bywash_client::Client;
+use bywash_files::armor::Armor;
 use bywash_files::disk::Access;
 use bywash_files::place::{Draft, Replaces, complete, open_regular};
 use bywash_files::slot::{Slot, SlotKind};
@@ -32,6 +33,7 @@ Examples:
   bywash encrypt -R --update -k backup.key -o /mnt/backup ~/photos   what is new or changed
   bywash encrypt -R -p --remove-source ~/taxes      each file is replaced by a verified result
   tar c src | bywash encrypt -r team.recipients > src.tar.bywash
+  bywash encrypt -a -r bywash-x25519-... note.txt   as text on stdout, to be pasted into a mail
   bywash encrypt -R -p --prefer cpu-free ~/photos   by the GPU, as far as that keeps up
 
 Several ways to open a file may be given; each alone opens it. Folders (-R): regular files, however
@@ -51,6 +53,9 @@ pub(crate) struct Args {
     /// Go through folders
     #[arg(short = 'R', long)]
     recursive: bool,
+    /// Make text, which goes to stdout unless -o says otherwise: base64, a third longer
+    #[arg(short, long, conflicts_with = "recursive")]
+    armor: bool,
     #[command(flatten)]
     locks: LockArgs,
     /// What the contents are sealed with
@@ -106,7 +111,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
 impl Run<'_> {
     fn all(&self, is_stdin: bool) -> Result<ExitCode, Failure> {
         let args = self.args;
-        if is_stdin || stream::is_stream(args.output.as_deref()) {
+        if is_stdin || args.armor || stream::is_stream(args.output.as_deref()) {
             return self.stream(is_stdin);
         }
         let mut plan = Plan::new(&args.paths, Way::Encrypt, args.recursive, args.output.as_deref())?;
@@ -143,8 +148,9 @@ impl Run<'_> {
             return Err(Failure::new(Exit::Usage, "--update needs files, not a stream; name them"));
         }
         let output = self.args.output.as_deref();
-        if (output.is_none() || stream::is_stdout(output)) && std::io::stdout().is_terminal() {
-            return Err(Failure::new(Exit::Usage, "ciphertext does not belong on a terminal; say where to with -o or `>`"));
+        if !self.args.armor && (output.is_none() || stream::is_stdout(output)) && std::io::stdout().is_terminal() {
+            let way_out = "say where to with -o or `>`, or make text with --armor";
+            return Err(Failure::new(Exit::Usage, format!("ciphertext does not belong on a terminal; {way_out}")));
         }
         let (header, sealer) = self.new_header().map_err(|error| failure(place, &error))?;
         let progress = AtomicU64::new(0);
@@ -156,7 +162,15 @@ impl Run<'_> {
         };
         let source = source.map_err(|error| io_failure(place, &error))?;
         let sink = stream::Sink::new(output, self.args.writes.replaces(), &self.args.locks.secret_files())?;
-        sink.write(place, |target| whole.seal_stream(source, target))?;
+        sink.write(place, |target| {
+            if !self.args.armor {
+                return whole.seal_stream(source, target);
+            }
+            let mut armor = Armor::new(target);
+            let bytes = whole.seal_stream(source, &mut armor)?;
+            armor.finish()?;
+            Ok(bytes)
+        })?;
         Ok(ExitCode::SUCCESS)
     }
 

@@ -60,7 +60,9 @@ fn client() -> Result<Client, Failure> {
 fn failure(path: &Path, error: &Error) -> Failure {
     let exit = match error {
         Error::WrongPassphrase | Error::NoKeyFits { .. } => Exit::NoKey,
-        Error::NotEncrypted | Error::DamagedHeader { .. } | Error::Truncated { .. } | Error::Damaged(_) => Exit::Damaged,
+        Error::NotEncrypted | Error::DamagedArmor { .. } | Error::DamagedHeader { .. } | Error::Truncated { .. } | Error::Damaged(_) => {
+            Exit::Damaged
+        }
         Error::Io(error) => return io_failure(path, error),
         _ => Exit::Failed,
     };

@@ -2,6 +2,7 @@
 
 pub(crate) mod place;
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -47,6 +48,17 @@ pub(crate) fn refused(command: &mut Command, exit: i32, says: &str) -> Output {
 pub(crate) fn succeed(command: &mut Command) -> Output {
     let output = command.output().expect("the command starts");
     assert!(output.status.success(), "{command:?}: {}\n{}{}", output.status, stdout(&output), stderr(&output));
+    output
+}
+
+/// Runs to the end with that on stdin, of which it need not read all.
+pub(crate) fn piped(command: &mut Command, input: &[u8]) -> Output {
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let input = input.to_vec();
+    let writer = std::thread::spawn(move || drop(stdin.write_all(&input)));
+    let output = child.wait_with_output().unwrap();
+    writer.join().unwrap();
     output
 }
 

@@ -10,6 +10,17 @@ pub enum Error {
     /// The first bytes are not those of this format.
     #[error("not a file encrypted by bywash (its first bytes are others); check that it is the file meant")]
     NotEncrypted,
+    /// The first bytes are those of an encrypted file as text ([`armor`](crate::armor)), which is read as a stream.
+    #[error("encrypted, but as text (encrypt --armor); `bywash decrypt` opens it if it is given nothing else")]
+    Armored,
+    /// Text that no encrypted file was made to, as it stands.
+    #[error("line {line} of its text is damaged: {what}")]
+    DamagedArmor {
+        /// The line, from 1.
+        line: u64,
+        /// What is wrong with it, and why that may be.
+        what: &'static str,
+    },
     /// A later version of the format.
     #[error("format version {version} is unknown here (this is version {known}); read it with a newer bywash, or if none wrote it restore it from a copy", known = crate::header::VERSION)]
     UnknownVersion {
@@ -89,7 +100,14 @@ pub enum Error {
     Engine(#[from] bywash_core::Error),
     /// The operating system refused.
     #[error("{0}")]
-    Io(#[from] io::Error),
+    Io(#[source] io::Error),
+}
+
+impl From<io::Error> for Error {
+    /// What a reader of this crate's returned says what it is.
+    fn from(error: io::Error) -> Self {
+        error.downcast().unwrap_or_else(Self::Io)
+    }
 }
 
 /// One damaged place.

@@ -1,6 +1,7 @@
 //! The header: what a file is sealed with, and the slots that open it. Every byte read is taken for hostile.
 
 use crate::aead::Aead;
+use crate::armor::is_armored;
 use crate::error::{Error, Result};
 use crate::geometry::{CHUNK_BYTES_MAX, CHUNK_BYTES_MIN, Geometry};
 use crate::kdf::{FileKeys, KEY_BYTES, mac, mac_is};
@@ -109,7 +110,7 @@ impl Header {
     /// Parses the header that `bytes` begin with.
     ///
     /// # Errors
-    /// [`Error::NotEncrypted`], [`Error::UnknownVersion`], [`Error::UnknownAead`], [`Error::Truncated`], [`Error::DamagedHeader`].
+    /// [`Error::NotEncrypted`], [`Error::Armored`], [`Error::UnknownVersion`], [`Error::UnknownAead`], [`Error::Truncated`], [`Error::DamagedHeader`].
     pub fn parse(bytes: &[u8]) -> Result<Self> {
         let len = header_len(bytes)?;
         let bytes = bytes.get(..len).ok_or_else(|| Error::Truncated { place: format!("in its header of {len} bytes") })?;
@@ -167,7 +168,7 @@ impl Header {
 /// Checks the first bytes as far as they are needed to know how long the header is.
 fn header_len(bytes: &[u8]) -> Result<usize> {
     if !bytes.starts_with(&MAGIC) {
-        return Err(Error::NotEncrypted);
+        return Err(if is_armored(bytes) { Error::Armored } else { Error::NotEncrypted });
     }
     if bytes.len() < PREFIX_BYTES {
         return Err(Error::Truncated { place: format!("in its header, of which {} bytes are left", bytes.len()) });

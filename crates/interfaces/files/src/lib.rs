@@ -41,6 +41,7 @@
 //! | [`container`], [`disk`] | reading and writing anywhere in a file, such that a power cut leaves it old or new |
 //! | [`births`] | what a power cut leaves of new files in a mount |
 //! | [`whole`] | whole files and streams, by several threads |
+//! | [`armor`] | streams as text |
 //! | [`place`] | how a file comes to be there: complete, on the disk, with its source's metadata |
 //! | [`fsck`] | every damaged chunk named, every good one saved |
 //! | [`rekey`] | a file that is there gets other locks |
@@ -50,6 +51,7 @@
 #![deny(unsafe_code)]
 
 mod aead;
+pub mod armor;
 pub mod births;
 pub mod container;
 pub mod disk;

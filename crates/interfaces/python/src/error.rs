@@ -122,9 +122,9 @@ fn of_system(path: Option<PathBuf>, error: io::Error) -> PyErr {
 
 fn class(error: &FilesError) -> &'static str {
     match error {
-        FilesError::NotEncrypted => "NotEncrypted",
+        FilesError::NotEncrypted | FilesError::Armored => "NotEncrypted",
         FilesError::UnknownVersion { .. } | FilesError::UnknownAead { .. } | FilesError::AbsentAead { .. } => "Unsupported",
-        FilesError::DamagedHeader { .. } | FilesError::Damaged(_) => "Damaged",
+        FilesError::DamagedHeader { .. } | FilesError::Damaged(_) | FilesError::DamagedArmor { .. } => "Damaged",
         FilesError::Truncated { .. } => "Truncated",
         FilesError::WrongPassphrase => "WrongPassphrase",
         FilesError::NoKeyFits { .. } => "NoKeyFits",
