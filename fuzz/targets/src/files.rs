@@ -3,7 +3,8 @@
 use bywash_client::{Client, Config};
 use bywash_files::armor::Armor;
 use bywash_files::power::World;
-use bywash_files::{Aead, Container, FileKeys, Header, KEY_BYTES, Keyring, Lock, armor, fsck, new_file};
+use bywash_files::ssh::SshKey;
+use bywash_files::{Aead, Container, FileKeys, Header, Identity, KEY_BYTES, Keyring, Lock, Recipient, armor, fsck, new_file};
 use std::io::{Read, Write};
 use std::sync::LazyLock;
 use std::sync::atomic::AtomicU64;
@@ -57,6 +58,26 @@ pub fn armor(bytes: &[u8]) {
     let mut armor = Armor::new(&mut text);
     armor.write_all(&decoded).and_then(|()| armor.finish()).expect("memory");
     assert!(armor::is_armored(&text) && read(&text).expect("its own text") == decoded);
+}
+
+/// A line that is meant as a recipient, as others send them: what is taken can be encrypted for, and written again. And an SSH private key.
+pub fn recipient(bytes: &[u8]) {
+    let Ok(text) = core::str::from_utf8(bytes) else { return };
+    drop(SshKey::parse(text).map(|key| key.recipient().is_ok()));
+    let Ok(recipient) = text.parse::<Recipient>() else { return };
+    assert_eq!(recipient.to_string().parse::<Recipient>().expect("its own text"), recipient);
+    // A key of a small order is refused only here.
+    drop(Lock::recipient(&recipient));
+}
+
+pub(crate) fn recipient_seeds() -> Vec<Vec<u8>> {
+    let made = [false, true].map(|hybrid| Identity::generate(hybrid).expect("randomness").recipient().to_string().into_bytes());
+    let ssh: [&[u8]; 3] = [
+        include_bytes!("../../../crates/interfaces/files/tests/ssh/id_ed25519.pub"),
+        include_bytes!("../../../crates/interfaces/files/tests/ssh/id_ed25519"),
+        include_bytes!("../../../crates/interfaces/files/tests/ssh/encrypted"),
+    ];
+    made.into_iter().chain(ssh.map(<[u8]>::to_vec)).collect()
 }
 
 pub(crate) fn armor_seeds() -> Vec<Vec<u8>> {

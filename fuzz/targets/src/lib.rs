@@ -37,6 +37,7 @@ pub fn targets() -> Vec<(&'static str, Target, Vec<Vec<u8>>)> {
         ("dds_token", dds::dds_token, dds::token_seeds()),
         ("encrypted_file", files::encrypted_file, files::seeds()),
         ("armor", files::armor, files::armor_seeds()),
+        ("recipient", files::recipient, files::recipient_seeds()),
         ("algorithm_name", text::algorithm_name, text::name_seeds()),
     ]
 }

@@ -33,7 +33,7 @@ Examples:
   bywash encrypt -R --update -k backup.key -o /mnt/backup ~/photos   what is new or changed
   bywash encrypt -R -p --remove-source ~/taxes      each file is replaced by a verified result
   tar c src | bywash encrypt -r team.recipients > src.tar.bywash
-  bywash encrypt -a -r bywash-x25519-... note.txt   as text on stdout, to be pasted into a mail
+  bywash encrypt -a -r ~/.ssh/id_ed25519.pub note.txt   as text on stdout, to be pasted into a mail
   bywash encrypt -R -p --prefer cpu-free ~/photos   by the GPU, as far as that keeps up
 
 Several ways to open a file may be given; each alone opens it. Folders (-R): regular files, however

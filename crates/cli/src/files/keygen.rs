@@ -1,7 +1,7 @@
 //! `bywash keygen`: identities and key files.
 
 use super::client;
-use super::keys::identities;
+use super::keys::recipients_of;
 use crate::failure::Failure;
 use crate::shell::print;
 use crate::shown::Shown;
@@ -44,7 +44,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let failed = |error: bywash_files::Error| Failure::failed(error.to_string());
     if let Some(path) = &args.recipient {
-        let recipients: String = identities(&client()?, path)?.iter().map(|identity| format!("{}\n", identity.recipient())).collect();
+        let recipients: String = recipients_of(&client()?, path)?.iter().map(|recipient| format!("{recipient}\n")).collect();
         print(recipients.as_bytes())?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -55,7 +55,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::SUCCESS);
     }
     let identity = Identity::generate(args.hybrid).map_err(failed)?;
-    // Only one in a vault has no text.
+    // Only those that were not made here have no text.
     let secret = identity.to_secret_text().unwrap_or_default();
     let public = format!("# recipient: {}\n", identity.recipient());
     // All the room at once: a text that grows leaves copies behind.

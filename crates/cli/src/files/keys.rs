@@ -8,6 +8,7 @@ use crate::shown::Shown;
 use bywash_client::Client;
 use bywash_core::{KeyReference, SecretBytes};
 use bywash_files::place::{Spot, open_regular};
+use bywash_files::ssh::{self, SshKey};
 use bywash_files::{Argon2Cost, Identity, KEY_BYTES, Keyring, Lock, Recipient};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
@@ -50,8 +51,9 @@ pub(super) struct SecretArgs {
 pub(super) struct LockArgs {
     #[command(flatten)]
     secrets: SecretArgs,
-    /// A recipient (bywash-x25519-..., bywash-hybrid-..., bywash-p256-...), a file with one a line, or
-    /// bywash:NAME, a p256 key in the broker's vault; again for more
+    /// A recipient (bywash-x25519-..., bywash-hybrid-..., bywash-p256-..., 'ssh-ed25519 ...'), a file
+    /// with one a line, such as ~/.ssh/id_ed25519.pub, or bywash:NAME, a p256 key in the broker's
+    /// vault; again for more
     #[arg(short, long, value_name = "RECIPIENT|FILE")]
     recipient: Vec<String>,
 }
@@ -61,8 +63,8 @@ pub(super) struct LockArgs {
 pub(crate) struct KeyArgs {
     #[command(flatten)]
     secrets: SecretArgs,
-    /// A file with identities, as `bywash keygen` writes, or bywash:NAME, a p256 key in the broker's
-    /// vault that may be used to derive; again for more
+    /// A file with identities, as `bywash keygen` writes, an SSH key such as ~/.ssh/id_ed25519, or
+    /// bywash:NAME, a p256 key in the broker's vault that may be used to derive; again for more
     #[arg(short, long, value_name = "FILE")]
     identity: Vec<PathBuf>,
 }
@@ -141,8 +143,8 @@ impl NewKeyArgs {
 pub(super) struct VolumeArgs {
     #[command(flatten)]
     keys: KeyArgs,
-    /// With --init: a recipient (bywash-x25519-... or bywash-hybrid-...), or a file with one a line;
-    /// again for more
+    /// With --init: a recipient (bywash-x25519-..., bywash-hybrid-..., 'ssh-ed25519 ...'), or a file
+    /// with one a line, such as ~/.ssh/id_ed25519.pub; again for more
     #[arg(short, long, value_name = "RECIPIENT|FILE", requires = "init")]
     recipient: Vec<String>,
 }
@@ -167,7 +169,7 @@ impl SecretArgs {
         self.key_file.iter().chain(&self.passphrase_file).cloned().chain(by_descriptor).collect()
     }
 
-    fn passphrase(&self, asked: Asked) -> Result<Option<SecretBytes>, Failure> {
+    fn passphrase(&self, asked: Asked<'_>) -> Result<Option<SecretBytes>, Failure> {
         match (&self.passphrase_file, &self.passphrase_fd) {
             (Some(_), Some(_)) => Err(Failure::new(Exit::Usage, "a passphrase from a file and one from a descriptor: give one of them")),
             (Some(_), None) | (None, Some(_)) if self.passphrase => {
@@ -215,7 +217,7 @@ impl LockArgs {
 type Opened = Vec<(Lock, Option<Keyring>)>;
 
 /// Each lock that is asked for, once; the recipients among them.
-fn locks_of(secrets: &SecretArgs, given: &[String], asked: Asked, client: &Client) -> Result<(Opened, Vec<Recipient>), Failure> {
+fn locks_of(secrets: &SecretArgs, given: &[String], asked: Asked<'_>, client: &Client) -> Result<(Opened, Vec<Recipient>), Failure> {
     let refused = |error: bywash_files::Error| Failure::failed(error.to_string());
     let mut locks = Vec::new();
     if let Some(passphrase) = secrets.passphrase(asked)? {
@@ -284,8 +286,8 @@ impl KeyArgs {
 
 /// How a passphrase is asked for.
 #[derive(Clone, Copy)]
-struct Asked {
-    prompt: &'static str,
+struct Asked<'a> {
+    prompt: &'a str,
     /// Whether twice, since nothing yet tells a slip.
     is_new: bool,
     /// What does without a terminal.
@@ -293,14 +295,15 @@ struct Asked {
 }
 
 /// That of files that are there.
-const OLD: Asked = Asked { prompt: "Passphrase: ", is_new: false, instead: "--passphrase-file, -k or -i" };
+const OLD: Asked<'static> = Asked { prompt: "Passphrase: ", is_new: false, instead: "--passphrase-file, -k or -i" };
 /// That of files that are to be made.
-const FIRST: Asked = Asked { prompt: "Passphrase: ", is_new: true, instead: "--passphrase-file, -k or -r" };
+const FIRST: Asked<'static> = Asked { prompt: "Passphrase: ", is_new: true, instead: "--passphrase-file, -k or -r" };
 /// Another one for files that are there.
-const NEW: Asked = Asked { prompt: "New passphrase: ", is_new: true, instead: "--new-passphrase-file, --new-key-file or --new-recipient" };
+const NEW: Asked<'static> =
+    Asked { prompt: "New passphrase: ", is_new: true, instead: "--new-passphrase-file, --new-key-file or --new-recipient" };
 
 /// Asks on the terminal, whatever stdin and stdout are.
-fn ask(asked: Asked) -> Result<SecretBytes, Failure> {
+fn ask(asked: Asked<'_>) -> Result<SecretBytes, Failure> {
     let no_terminal = |error: std::io::Error| {
         let instead = asked.instead;
         let why = format!("a passphrase is to be asked for and there is no terminal ({error}); give {instead}");
@@ -427,16 +430,21 @@ fn recipients(client: &Client, given: &str) -> Result<Vec<Recipient>, Failure> {
     // A recipient is meant as such, even if somebody has put a file of that name here.
     match given.parse() {
         Ok(recipient) => return Ok(vec![recipient]),
-        Err(error) if given.starts_with("bywash-") && !Path::new(given).exists() => {
+        Err(error) if (given.starts_with("bywash-") || ssh::is_public(given)) && !Path::new(given).exists() => {
             return Err(Failure::new(Exit::Usage, format!("{error}")));
         }
         Err(_) if is_of_others(given) && !Path::new(given).exists() => {
-            let why = "it is a recipient of another program; bywash encrypts to what `bywash keygen` prints (bywash-x25519-...)";
+            let why =
+                "it is a recipient of another program; bywash encrypts to what `bywash keygen` prints (bywash-x25519-...), and to SSH keys";
             return Err(Failure::new(Exit::Usage, format!("{given}: {why}")));
         }
         Err(_) => {}
     }
     let text = read_text(Path::new(given))?;
+    if ssh::is_private(&text) {
+        let why = "that is an SSH private key; give its public half, which ends in .pub";
+        return Err(Failure::config(format!("{given}: {why}")));
+    }
     let parse = |(number, line): (usize, &str)| match line.trim() {
         line if line.starts_with(IDENTITY) => {
             let why = format!(
@@ -449,9 +457,9 @@ fn recipients(client: &Client, given: &str) -> Result<Vec<Recipient>, Failure> {
     some_of(meant(&text).map(parse), || format!("{given}: there is no recipient in it; `bywash keygen` prints one"))
 }
 
-/// Whether that is how age, ssh or OpenPGP name somebody.
+/// Whether that is how age or OpenPGP name somebody.
 fn is_of_others(given: &str) -> bool {
-    ["age1", "ssh-", "0x"].iter().any(|start| given.starts_with(start)) || given.contains('@')
+    ["age1", "0x"].iter().any(|start| given.starts_with(start)) || given.contains('@')
 }
 
 /// Whether a file of sources, of that length, has the identity of one of these recipients in it: whoever opens for them needs it.
@@ -461,8 +469,41 @@ pub(super) fn is_identity_of(recipients: &[Recipient], file: Spot<'_>, len: u64)
     }
     let mut text = Zeroizing::new(String::with_capacity(len as usize + 1));
     let read = open_regular(file, false).and_then(|(file, _)| file.take(len).read_to_string(&mut text));
+    if ssh::is_private(&text) {
+        return SshKey::parse(&text).and_then(|key| key.recipient()).is_ok_and(|recipient| recipients.contains(&recipient));
+    }
     let mut identities = meant(&text).filter_map(|(_, line)| Identity::from_secret_text(line.trim()).ok());
     read.is_ok() && identities.any(|identity| recipients.contains(identity.recipient()))
+}
+
+/// The recipients of the identities in a file, or of the one in the broker's vault.
+pub(super) fn recipients_of(client: &Client, path: &Path) -> Result<Vec<Recipient>, Failure> {
+    // Needs no passphrase.
+    if let Ok(text) = read_text(path)
+        && ssh::is_private(&text)
+    {
+        return SshKey::parse(&text)
+            .and_then(|key| key.recipient())
+            .map(|recipient| vec![recipient])
+            .map_err(|error| ssh_failure(path, &error));
+    }
+    Ok(identities(client, path)?.iter().map(|identity| identity.recipient().clone()).collect())
+}
+
+/// SSH's key, whose passphrase is asked for if it has one.
+fn ssh_identity(path: &Path, text: &str) -> Result<Identity, Failure> {
+    let failed = |error: bywash_files::Error| ssh_failure(path, &error);
+    let key = SshKey::parse(text).map_err(failed)?;
+    let prompt = format!("Passphrase of {}: ", path.shown());
+    let asked =
+        Asked { prompt: &prompt, is_new: false, instead: "a copy of the key without one (`ssh-keygen -p -f COPY`), or another key" };
+    let passphrase = key.is_encrypted().then(|| ask(asked)).transpose()?;
+    key.identity(passphrase.as_deref()).map_err(failed)
+}
+
+fn ssh_failure(path: &Path, error: &bywash_files::Error) -> Failure {
+    let exit = if matches!(error, bywash_files::Error::WrongPassphrase) { Exit::NoKey } else { Exit::Config };
+    Failure::new(exit, format!("{}: {error}", path.shown()))
 }
 
 /// The identities in a file, or the one in the broker's vault.
@@ -477,6 +518,9 @@ pub(super) fn identities(client: &Client, path: &Path) -> Result<Vec<Identity>, 
         }
         _ => failure,
     })?;
+    if ssh::is_private(&text) {
+        return ssh_identity(path, &text).map(|identity| vec![identity]);
+    }
     let parse = |(number, line): (usize, &str)| {
         let is_recipient = line.trim().parse::<Recipient>().is_ok();
         Identity::from_secret_text(line.trim()).map_err(|error| {

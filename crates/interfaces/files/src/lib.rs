@@ -34,7 +34,7 @@
 //!
 //! | module | what it knows |
 //! |---|---|
-//! | [`lock`], [`passphrase`], [`recipient`], [`slot`] | how a random file key is wrapped for whoever may open the file |
+//! | [`lock`], [`passphrase`], [`recipient`], [`ssh`], [`slot`] | how a random file key is wrapped for whoever may open the file |
 //! | [`header`] | what stands before the chunks |
 //! | [`geometry`] | where which chunk lies |
 //! | [`nonce`], [`sealer`] | how a chunk is sealed, and why no nonce comes twice |
@@ -71,6 +71,7 @@ pub mod recipient;
 pub mod rekey;
 pub mod sealer;
 pub mod slot;
+pub mod ssh;
 pub mod whole;
 
 pub use aead::Aead;

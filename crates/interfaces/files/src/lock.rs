@@ -207,7 +207,7 @@ impl Keyring {
                 self.remembered(kind, at, slot, || passphrase::derive(&self.passphrases[at], &slot.body).map(Some))
             }),
             Some(SlotKind::KeyFile) => try_all(self.key_files.len(), &|at| Ok(Some(self.key_files[at].clone()))),
-            Some(kind @ (SlotKind::X25519 | SlotKind::Hybrid | SlotKind::P256)) => try_all(self.identities.len(), &|at| {
+            Some(kind @ (SlotKind::X25519 | SlotKind::Hybrid | SlotKind::P256 | SlotKind::Ssh)) => try_all(self.identities.len(), &|at| {
                 let identity = &self.identities[at];
                 let open = || if identity.kind() == kind { identity.open(&slot.body).map(Some) } else { Ok(None) };
                 self.remembered(kind, at, slot, open)

@@ -1,10 +1,11 @@
 //! Recipients and identities: files for whoever holds a private key. X25519 alone (RFC 7748), or together with ML-KEM-768 (FIPS 203) so that both
-//! must be broken; or ECDH on NIST P-256 (SP 800-56A s5.7.1.2), for a key that never leaves a broker's vault.
+//! must be broken; ECDH on NIST P-256 (SP 800-56A s5.7.1.2), for a key that never leaves a broker's vault; or X25519 with a key of SSH's ([`ssh`]).
 
 use crate::error::{Error, Result};
 use crate::kdf::{KEY_BYTES, derive};
 use crate::nonce::random;
 use crate::slot::SlotKind;
+use crate::ssh;
 use aws_lc_rs::{agreement, digest, kem};
 use base64ct::{Base64UrlUnpadded, Encoding};
 use bywash_client::{Client, PublicKey, Session};
@@ -27,15 +28,15 @@ const CHECK_BYTES: usize = 4;
 const IDENTITY_X25519: &str = "BYWASH-IDENTITY-X25519-";
 const IDENTITY_HYBRID: &str = "BYWASH-IDENTITY-HYBRID-";
 
-/// A public key that files can be encrypted for. As text: `bywash-x25519-...`, `bywash-hybrid-...` or `bywash-p256-...`.
+/// A public key that files can be encrypted for. As text: `bywash-x25519-...`, `bywash-hybrid-...`, `bywash-p256-...` or `ssh-ed25519 ...`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Recipient {
     kind: SlotKind,
-    /// X25519's key, followed in a hybrid one by ML-KEM-768's; or a point of P-256.
+    /// X25519's key, followed in a hybrid one by ML-KEM-768's; a point of P-256; or one of Ed25519, as SSH has it.
     public: Vec<u8>,
 }
 
-/// A private key that opens files for its recipient. As text, secret: `BYWASH-IDENTITY-X25519-...` or `BYWASH-IDENTITY-HYBRID-...`; one that is in a vault has none.
+/// A private key that opens files for its recipient. As text, secret: `BYWASH-IDENTITY-X25519-...` or `BYWASH-IDENTITY-HYBRID-...`; one that is in a vault, or SSH's, has none.
 pub struct Identity {
     private: Private,
     recipient: Recipient,
@@ -79,6 +80,14 @@ impl Identity {
         Ok(Self { private: Private::Hybrid(private, decapsulation), recipient: Recipient { kind: SlotKind::Hybrid, public } })
     }
 
+    /// SSH's key, by the private scalar of Ed25519.
+    pub(crate) fn ssh(scalar: SecretBytes, recipient: Recipient) -> Result<Self> {
+        match public_of(&scalar)? == recipient.x25519()? {
+            true => Ok(Self { private: Private::X25519(scalar), recipient }),
+            false => Err(failed("this SSH key's two halves do not belong together")),
+        }
+    }
+
     /// A P-256 key in the broker's vault that may be used to derive. Each file that it opens costs one operation there; the key stays there.
     ///
     /// # Errors
@@ -95,9 +104,10 @@ impl Identity {
         &self.recipient
     }
 
-    /// As text for a file that nobody else reads; none for one in a vault, which nobody reads.
+    /// As text for a file that nobody else reads; none for one in a vault, which nobody reads, and for SSH's, which has a file.
     pub fn to_secret_text(&self) -> Option<SecretBytes> {
         match &self.private {
+            Private::X25519(_) if self.recipient.kind == SlotKind::Ssh => None,
             Private::X25519(key) => Some(secret_text(IDENTITY_X25519, key)),
             Private::Hybrid(key, more) => Some(secret_text(IDENTITY_HYBRID, &joined(&[key, more]))),
             Private::Vault(_) => None,
@@ -169,6 +179,20 @@ impl Recipient {
         }
     }
 
+    /// SSH's key by its point of Ed25519, which must be one.
+    pub(crate) fn ssh(point: [u8; X25519_BYTES]) -> Self {
+        Self { kind: SlotKind::Ssh, public: point.to_vec() }
+    }
+
+    /// The public key of X25519 in it.
+    fn x25519(&self) -> Result<[u8; X25519_BYTES]> {
+        if self.kind == SlotKind::Ssh {
+            return ssh::x25519_of(&self.public);
+        }
+        let key = self.public.first_chunk();
+        key.copied().ok_or_else(|| failed("this recipient has no X25519 key"))
+    }
+
     /// The kind of slot it gets.
     pub(crate) fn kind(&self) -> SlotKind {
         self.kind
@@ -193,11 +217,11 @@ impl Recipient {
         let mut secret = SecretBytes::zeroed(X25519_BYTES);
         random(&mut secret)?;
         let ephemeral = x25519(&secret)?;
-        let (public, encapsulation) = self.public.split_at(X25519_BYTES);
-        let (shared, mut body) = (agree(&ephemeral, public)?, public_bytes(&ephemeral)?);
-        if self.kind == SlotKind::X25519 {
+        let (shared, mut body) = (agree(&ephemeral, &self.x25519()?)?, public_bytes(&ephemeral)?);
+        if self.kind != SlotKind::Hybrid {
             return Ok((combine(self, &body, &[&shared])?, body));
         }
+        let encapsulation = &self.public[X25519_BYTES..];
         let key = kem::EncapsulationKey::new(&kem::ML_KEM_768, encapsulation).map_err(|_| failed("this is no ML-KEM-768 key"))?;
         let (ciphertext, second) =
             key.encapsulate().map_err(|_| failed("this recipient's ML-KEM-768 key cannot be used; ask for it again"))?;
@@ -208,6 +232,9 @@ impl Recipient {
 
 impl fmt::Display for Recipient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let (SlotKind::Ssh, Some(point)) = (self.kind, self.public.first_chunk()) {
+            return f.write_str(&ssh::text_of(*point));
+        }
         let name = Self::KINDS.into_iter().find(|(kind, ..)| *kind == self.kind).map_or("", |(_, name, _)| name);
         f.write_str(&String::from_utf8_lossy(&secret_text(name, &self.public)))
     }
@@ -228,7 +255,10 @@ impl FromStr for Recipient {
                 return Ok(Self { kind, public: from_text(name, text, len)?.to_vec() });
             }
         }
-        Err(failed("this is no recipient: it begins with none of bywash-x25519-, bywash-hybrid-, bywash-p256-"))
+        if ssh::is_public(text) {
+            return ssh::recipient(text);
+        }
+        Err(failed("this is no recipient: it begins with none of bywash-x25519-, bywash-hybrid-, bywash-p256-, and is no SSH key"))
     }
 }
 

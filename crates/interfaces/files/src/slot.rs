@@ -29,10 +29,12 @@ pub enum SlotKind {
     Hybrid = 4,
     /// A recipient's P-256 key, which is in a vault.
     P256 = 5,
+    /// A recipient's SSH key of the kind ssh-ed25519.
+    Ssh = 6,
 }
 
 impl SlotKind {
-    const ALL: [Self; 5] = [Self::Passphrase, Self::KeyFile, Self::X25519, Self::Hybrid, Self::P256];
+    const ALL: [Self; 6] = [Self::Passphrase, Self::KeyFile, Self::X25519, Self::Hybrid, Self::P256, Self::Ssh];
 
     fn from_number(number: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| *kind as u8 == number)
@@ -46,6 +48,7 @@ impl SlotKind {
             Self::X25519 => "x25519",
             Self::Hybrid => "hybrid",
             Self::P256 => "p256",
+            Self::Ssh => "ssh-ed25519",
         }
     }
 
@@ -57,6 +60,7 @@ impl SlotKind {
             Self::X25519 => "an X25519 identity",
             Self::Hybrid => "a hybrid X25519 and ML-KEM-768 identity",
             Self::P256 => "a P-256 key in a vault (-i bywash:NAME)",
+            Self::Ssh => "an SSH key of the kind ssh-ed25519",
         }
     }
 }

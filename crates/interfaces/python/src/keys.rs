@@ -4,6 +4,7 @@ use crate::engines::client;
 use crate::error::{At, Failure, Result, detached};
 use bywash_client::Client;
 use bywash_core::{KeyReference, SecretBytes};
+use bywash_files::ssh::{self, SshKey};
 use bywash_files::{Argon2Cost, Identity, KEY_BYTES, Keyring, Lock, Recipient, nonce};
 use pyo3::buffer::PyBuffer;
 use pyo3::prelude::*;
@@ -133,7 +134,8 @@ impl Source {
         if begin == RECIPIENT && itself.starts_with(IDENTITY) {
             return Err(bad("one of the recipients is an identity, which is secret; give its public half").into_exception(given.py()));
         }
-        match [begin, KeyReference::SCHEME].iter().any(|begin| itself.starts_with(begin)) {
+        let is_of_ssh = begin == RECIPIENT && ssh::is_public(itself);
+        match is_of_ssh || [begin, KeyReference::SCHEME].iter().any(|begin| itself.starts_with(begin)) {
             true => Ok(Self::Text(Zeroizing::new(itself.to_owned()))),
             false => given.extract().map(Self::File),
         }
@@ -179,7 +181,7 @@ impl Given {
 pub(crate) fn generate_identity(py: Python<'_>, path: PathBuf, hybrid: bool) -> PyResult<String> {
     detached(py, || {
         let identity = Identity::generate(hybrid)?;
-        // Only one in a vault has no text.
+        // Only those that were not made here have no text.
         let secret = identity.to_secret_text().unwrap_or_default();
         let recipient = identity.recipient().to_string();
         let text = Zeroizing::new([b"# recipient: ", recipient.as_bytes(), b"\n", &secret[..], b"\n"].concat());
@@ -265,7 +267,20 @@ fn identities_of(given: &Source) -> Result<Vec<Identity>> {
     match given {
         Source::Text(text) if text.starts_with(KeyReference::SCHEME) => in_vault(text, Identity::in_vault).map(|identity| vec![identity]),
         Source::Text(text) => parse(text).map(|identity| vec![identity]),
-        Source::File(path) => each_line(path, "identity", parse),
+        Source::File(path) => match core::str::from_utf8(&read(path)?) {
+            Ok(text) if ssh::is_private(text) => ssh_identity(path, text).map(|identity| vec![identity]),
+            _ => each_line(path, "identity", parse),
+        },
+    }
+}
+
+/// SSH's key, which must not be encrypted: nobody is asked for its passphrase.
+fn ssh_identity(path: &Path, text: &str) -> Result<Identity> {
+    let named = |error: bywash_files::Error| bad(&format!("{}: {error}", path.display()));
+    let key = SshKey::parse(text).map_err(named)?;
+    match key.is_encrypted() {
+        true => Err(bad(&format!("{}: it is encrypted; give a copy without a passphrase (`ssh-keygen -p -f COPY`)", path.display()))),
+        false => key.identity(None).map_err(named),
     }
 }
 

@@ -3,6 +3,7 @@
 import array
 import io
 import os
+import pathlib
 import pickle
 import random
 import signal
@@ -177,6 +178,18 @@ def test_no_key_is_shown_or_pickled(tmp_path):
         assert secret not in str(raised.value)
         sealed = bywash.encrypt(b"text", recipients=[f" {recipient}\n"])
         assert bywash.decrypt(sealed, identities=[given]) == b"text"
+
+
+def test_ssh_keys_open_what_was_encrypted_for_them():
+    folder = pathlib.Path(__file__).parents[2] / "files/tests/ssh"
+    public = (folder / "id_ed25519.pub").read_text().strip()
+    for given in [public, public.rsplit(" ", 1)[0], folder / "id_ed25519.pub"]:
+        sealed = bywash.encrypt(b"text", recipients=[given])
+        assert bywash.decrypt(sealed, identities=[folder / "id_ed25519"]) == b"text"
+    with pytest.raises(bywash.BadArgument, match="it is encrypted; give a copy without a passphrase"):
+        bywash.decrypt(sealed, identities=[folder / "encrypted"])
+    with pytest.raises(bywash.BadArgument, match="ssh-keygen -t ed25519"):
+        bywash.encrypt(b"text", recipients=["ssh-rsa AAAAB3NzaC1yc2E= a@b"])
 
 
 def test_other_threads_run_while_it_works(keys, tmp_path):
