@@ -61,7 +61,7 @@ fn text_is_refused_in_words() {
         place.refused(&["decrypt", "note.txt"], 8, says);
     };
     refused(&lines[..lines.len() - 1].join("\n"), "note.txt: the file is truncated after line");
-    refused(&sealed.replace(lines[9], &lines[9][..50]), "note.txt: line 11 of its text is damaged");
+    refused(&sealed.replace(lines[9], &lines[9][..48]), "note.txt: line 11 of its text is damaged");
     refused(&sealed.replace(lines[9], ""), "note.txt: line 10 of its text is damaged: it is no base64");
     refused(&sealed.replace(lines[9], lines[10]), "is damaged");
 }

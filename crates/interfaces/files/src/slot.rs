@@ -60,7 +60,7 @@ impl SlotKind {
             Self::X25519 => "an X25519 identity",
             Self::Hybrid => "a hybrid X25519 and ML-KEM-768 identity",
             Self::P256 => "a P-256 key in a vault (-i bywash:NAME)",
-            Self::Ssh => "an SSH key of the kind ssh-ed25519",
+            Self::Ssh => "an SSH key (-i ~/.ssh/id_ed25519)",
         }
     }
 }
