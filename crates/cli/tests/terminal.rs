@@ -10,6 +10,7 @@ use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
 use std::process::{Command, ExitStatus};
 use std::sync::{Arc, Mutex};
 use support::place::Place;
@@ -101,6 +102,23 @@ fn a_passphrase_is_asked_for_twice_and_never_shown() {
     assert!(!terminal.shown().contains("horse") && terminal.is_echoing());
     // It is what was typed, without the end of the line.
     succeed(bywash().current_dir(place.folder.path()).args(["fsck", "--passphrase-file", "passphrase", "file.bywash"]));
+}
+
+#[test]
+fn an_ssh_keys_passphrase_is_asked_for_by_its_name() {
+    let (place, folder) = (Place::new(), Path::new(env!("CARGO_MANIFEST_DIR")).join("../interfaces/files/tests/ssh"));
+    for name in ["encrypted", "encrypted.pub"] {
+        fs::copy(folder.join(name), place.at(name)).unwrap();
+    }
+    fs::write(place.at("note"), "for you").unwrap();
+    succeed(&mut place.bywash(&["encrypt", "-r", "encrypted.pub", "-o", "note.bywash", "note"]));
+    for (typed, is_right) in [("hunter2\n", false), ("correct horse\n", true)] {
+        let mut terminal = Terminal::start(&place, "decrypt -i encrypted -o opened note.bywash");
+        terminal.awaits("Passphrase of encrypted: ", 1);
+        terminal.types(typed);
+        assert_eq!(terminal.ends().code(), Some(if is_right { 0 } else { 7 }), "{}", terminal.shown());
+        assert!(!terminal.shown().contains(typed.trim()) && place.at("opened").exists() == is_right, "{}", terminal.shown());
+    }
 }
 
 #[test]
