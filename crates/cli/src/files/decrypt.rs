@@ -4,6 +4,7 @@ use super::engines::EngineArgs;
 use super::fsck::how_much;
 use super::keys::KeyArgs;
 use super::removal::Source;
+use super::stream::Origin;
 use super::tree::{Plan, Way, check_paths, refuse_to_replace};
 use super::work::{Job, Journal, Outcome, Ready, WorkArgs, WriteArgs};
 use super::{client, failure, failure_between, io_failure, is_no_file, is_other, left_a_journal, lock_and_look, stream};
@@ -86,10 +87,11 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
 impl Run<'_> {
     fn all(&self, is_stdin: bool) -> Result<ExitCode, Failure> {
         let args = self.args;
-        if is_stdin || stream::is_stream(args.output.as_deref()) || matches!(&args.paths[..], [path] if is_text(path)) {
+        let output = args.output.as_deref();
+        if is_stdin || stream::is_stream(output) || self.are_texts()? {
             return self.stream(is_stdin);
         }
-        let mut plan = Plan::new(&args.paths, Way::Decrypt, args.recursive, args.output.as_deref())?;
+        let mut plan = Plan::new(&args.paths, Way::Decrypt, args.recursive, output)?;
         if args.writes.replaces() {
             let targets = plan.items.iter().filter(|_| args.salvage).map(|item| salvaged(&item.target));
             let targets = targets.chain(plan.targets().map(Path::to_owned));
@@ -107,6 +109,17 @@ impl Run<'_> {
         args.work.run(&plan, Some(args.writes), |job| self.file(job))
     }
 
+    /// Whether what is to be decrypted is text: one file, or several that go to stdout, one behind the other.
+    fn are_texts(&self) -> Result<bool, Failure> {
+        let Args { paths, output, .. } = self.args;
+        let Some(text) = paths.iter().find(|path| is_text(path)) else { return Ok(false) };
+        if paths.len() == 1 || (output.is_none() && paths.iter().all(|path| is_text(path))) {
+            return Ok(true);
+        }
+        let why = "it is text (encrypt --armor), of which one is decrypted at a time, or several to stdout; give it alone";
+        Err(Failure::new(Exit::Usage, format!("{}: {why}", text.shown())))
+    }
+
     fn stream(&self, is_stdin: bool) -> Result<ExitCode, Failure> {
         stream::refuse_options_of_files(&self.args.work, self.args.writes)?;
         if self.args.salvage {
@@ -117,6 +130,7 @@ impl Run<'_> {
         for place in if is_stdin { &stdin[..] } else { &self.args.paths } {
             let opened = if is_stdin { stream::stdin() } else { File::open(place) };
             let source = opened.map_err(|error| io_failure(place, &error))?;
+            let origin = Origin::new(place, &source, !is_stdin)?;
             let mut reader = armor::reader(&source).map_err(|error| io_failure(place, &error))?;
             let opened = Header::read(&mut reader).and_then(|header| Ok((self.keyring.open(&header)?, header)));
             let (keys, header) = opened.map_err(|error| failure(place, &error))?;
@@ -127,7 +141,7 @@ impl Run<'_> {
             let sealer = Sealer::new(&self.client, header.aead(), keys, self.nonces.clone());
             let progress = AtomicU64::new(0);
             let whole = Whole::new(&sealer, &header, 1, &progress);
-            sink.write(place, |target| whole.open_stream(reader, target))?;
+            sink.write(origin, |target| whole.open_stream(reader, target))?;
         }
         Ok(ExitCode::SUCCESS)
     }
@@ -268,9 +282,7 @@ impl Run<'_> {
 
 /// Whether a path leads to a file that is encrypted as text.
 fn is_text(path: &Path) -> bool {
-    let mut beginning = [0; armor::BEGINNING_BYTES];
-    let read = open_regular(path, true).and_then(|(file, _)| FileExt::read_at(&file, &mut beginning, 0));
-    read.is_ok_and(|len| armor::is_armored(&beginning[..len]))
+    open_regular(path, true).is_ok_and(|(file, _)| armor::is_armored(&file))
 }
 
 /// Whether an error is the source's, so that other parts of it may be good.

@@ -3,6 +3,7 @@
 use super::engines::EngineArgs;
 use super::keys::{LockArgs, Locks};
 use super::removal::Source;
+use super::stream::Origin;
 use super::tree::{Plan, Way, check_paths, refuse_to_replace};
 use super::work::{Job, Outcome, Ready, WorkArgs, WriteArgs};
 use super::{client, failure, failure_between, io_failure, is_no_file, is_other, left_a_journal, lock_and_look, stream};
@@ -54,7 +55,7 @@ pub(crate) struct Args {
     #[arg(short = 'R', long)]
     recursive: bool,
     /// Make text, which goes to stdout unless -o says otherwise: base64, a third longer
-    #[arg(short, long, conflicts_with = "recursive")]
+    #[arg(short, long)]
     armor: bool,
     #[command(flatten)]
     locks: LockArgs,
@@ -145,7 +146,7 @@ impl Run<'_> {
         let place = if is_stdin { Path::new("stdin") } else { self.args.paths.first().map_or(Path::new("stdin"), PathBuf::as_path) };
         stream::refuse_options_of_files(&self.args.work, self.args.writes)?;
         if self.args.update {
-            return Err(Failure::new(Exit::Usage, "--update needs files, not a stream; name them"));
+            return Err(Failure::new(Exit::Usage, "--update needs files on both sides; leave it away, or name them"));
         }
         let output = self.args.output.as_deref();
         if !self.args.armor && (output.is_none() || stream::is_stdout(output)) && std::io::stdout().is_terminal() {
@@ -158,16 +159,20 @@ impl Run<'_> {
         let source = match self.args.paths.as_slice() {
             _ if is_stdin => stream::stdin(),
             [path] => File::open(path),
-            _ => return Err(Failure::new(Exit::Usage, "several files do not go into one stream; use tar, or leave -o away")),
+            _ => {
+                let why = "several files do not go into one stream; use tar, or give one after the other";
+                return Err(Failure::new(Exit::Usage, why));
+            }
         };
         let source = source.map_err(|error| io_failure(place, &error))?;
+        let origin = Origin::new(place, &source, !is_stdin)?;
         let sink = stream::Sink::new(output, self.args.writes.replaces(), &self.args.locks.secret_files())?;
-        sink.write(place, |target| {
+        sink.write(origin, |target| {
             if !self.args.armor {
-                return whole.seal_stream(source, target);
+                return whole.seal_stream(&source, target);
             }
             let mut armor = Armor::new(target);
-            let bytes = whole.seal_stream(source, &mut armor)?;
+            let bytes = whole.seal_stream(&source, &mut armor)?;
             armor.finish()?;
             Ok(bytes)
         })?;

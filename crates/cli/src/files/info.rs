@@ -13,14 +13,17 @@ use bywash_files::disk::{FolderJournals, Journals};
 use bywash_files::header::VERSION;
 use bywash_files::place::open_regular;
 use bywash_files::slot::{Slot, SlotKind};
-use bywash_files::{Container, Error, FileKeys, Header, Keyring};
+use bywash_files::{Container, Error, FileKeys, Header, Keyring, NonceSource, Sealer, Whole, armor};
 use bywash_mount::volume::is_volume;
 use bywash_mount::{VOLUME_FILE, Volume};
 use serde::Serialize;
 use std::fmt::Write;
+use std::fs::File;
+use std::io::Seek;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 /// `bywash info`
 #[derive(Debug, clap::Args)]
@@ -51,6 +54,7 @@ pub(crate) struct Args {
 #[derive(Default, Serialize)]
 struct Told {
     path: String,
+    /// Empty if that could not be found out.
     kind: &'static str,
     /// The format's version.
     version: u32,
@@ -67,6 +71,9 @@ struct Told {
     slots: Vec<ToldSlot>,
     /// The slots that the keys given open.
     opened_slots: Vec<usize>,
+    /// What kept it from being read, or from being proved by the keys that were given, and the exit code for that.
+    error: Option<String>,
+    exit: Option<u8>,
 }
 
 #[derive(Serialize)]
@@ -100,23 +107,17 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         args.keys.keyring_and_passphrase(&client).map(|(one, other)| (Some(one), other))?
     };
     let run = Run { client: &client, keyring, passphrase };
-    let of_volumes = volumes.iter().map(|path| if is_volume(path) { run.volume(path) } else { run.gocryptfs(path) });
-    let of_files = plan.items.iter().map(|item| run.file(item));
-    let (mut told, mut failures) = (Vec::new(), Vec::new());
-    for outcome in of_volumes.chain(of_files) {
-        match outcome {
-            Ok((one, unopened)) => {
-                told.push(one);
-                failures.extend(unopened);
-            }
-            Err(failure) => failures.push(failure),
-        }
-    }
-    failures.extend(plan.troubles().map(|(_, failure)| failure));
+    let of_volumes = volumes.iter().map(|path| (path, if is_volume(path) { run.volume(path) } else { run.gocryptfs(path) }));
+    let of_files = plan.items.iter().map(|item| (&item.source, run.file(item)));
+    let of_troubles = plan.troubles().map(|(path, failure)| (Told::untold(&path), Some(failure)));
+    let outcomes = of_volumes.chain(of_files).map(|(path, outcome)| outcome.unwrap_or_else(|failure| (Told::untold(path), Some(failure))));
+    let (told, failures): (Vec<_>, Vec<_>) =
+        outcomes.chain(of_troubles).map(|(told, failure)| (told.with(failure.as_ref()), failure)).unzip();
+    let failures: Vec<_> = failures.into_iter().flatten().collect();
 
     let text = match args.json {
         true => serde_json::to_string_pretty(&told).map_err(|error| Failure::failed(error.to_string()))? + "\n",
-        false => told.iter().map(Told::to_text).collect(),
+        false => told.iter().filter(|told| !told.kind.is_empty()).map(Told::to_text).collect(),
     };
     print(text.as_bytes())?;
     failures.iter().for_each(|failure| say!("{} {failure}", Style::of_stderr().bad("bywash:")));
@@ -131,30 +132,42 @@ impl Run<'_> {
     fn file(&self, item: &Item) -> Result<Outcome, Failure> {
         let path = &item.source;
         let (file, metadata) = open_regular(item.source_spot(), item.is_named()).map_err(|error| io_failure(path, &error))?;
+        if armor::is_armored(&file) {
+            return self.text(path, &file).map_err(|error| failure(path, &error));
+        }
+        (&file).rewind().map_err(|error| io_failure(path, &error))?;
         let header = Header::read(&file).map_err(|error| failure(path, &error))?;
-        let geometry = header.geometry();
-        let (text, truncated) = match geometry.text_len_of_file(metadata.len()) {
-            Ok(text) => (Some(text), None),
-            Err(error) => (None, Some(error.to_string())),
-        };
         let journals = FolderJournals::beside(item.source_spot()).map_err(|error| io_failure(path, &error))?;
         // One that cannot be read, as another user's, is one.
         let is_interrupted = journals.find(header.salt()).map_or(true, |journal| journal.is_some());
-        let mut told = Told {
-            cipher: Some(header.aead().name()),
-            chunk_bytes: Some(geometry.chunk_size()),
-            text_bytes: text,
-            chunks: text.map(|text| geometry.last_chunk(text) + 1),
-            truncated,
-            interrupted: is_interrupted,
-            ..of_header(path, if path.file_name().is_some_and(|name| name == VOLUME_FILE) { "key" } else { "file" }, &header)
-        };
+        let kind = if path.file_name().is_some_and(|name| name == VOLUME_FILE) { "key" } else { "file" };
+        let mut told = Told { interrupted: is_interrupted, ..of_file(path, kind, &header, metadata.len()) };
         let proved = self.open(&header).and_then(|opened| {
             let Some((keys, slots)) = opened else { return Ok(()) };
             told.opened_slots = slots;
             // Only the last chunk says that the length is right.
             Container::open(self.client, &header, keys, Arc::new(file), &journals).map(drop)
         });
+        Ok((told, proved.err().map(|error| failure(path, &error))))
+    }
+
+    /// An encrypted file as text, which is read to its end.
+    fn text(&self, path: &Path, mut file: &File) -> Result<Outcome, Error> {
+        file.rewind()?;
+        let mut reader = armor::reader(file)?;
+        let header = Header::read(&mut reader)?;
+        let bytes = header.bytes().len() as u64 + std::io::copy(&mut reader, &mut std::io::sink())?;
+        let mut told = of_file(path, "text", &header, bytes);
+        let proved = self.open(&header).and_then(|opened| {
+            let Some((keys, slots)) = opened else { return Ok(()) };
+            told.opened_slots = slots;
+            file.rewind()?;
+            let mut reader = armor::reader(file)?;
+            Header::read(&mut reader)?;
+            let (sealer, ignored) = (Sealer::new(self.client, header.aead(), keys, Arc::new(NonceSource::new())), AtomicU64::new(0));
+            Whole::new(&sealer, &header, 1, &ignored).open_stream(reader, std::io::sink()).map(drop)
+        });
+        drop(reader);
         Ok((told, proved.err().map(|error| failure(path, &error))))
     }
 
@@ -207,6 +220,23 @@ fn of_header(path: &Path, kind: &'static str, header: &Header) -> Told {
     Told { path: path.display().to_string(), kind, version: VERSION.into(), slots, ..Told::default() }
 }
 
+/// An encrypted file of so many bytes.
+fn of_file(path: &Path, kind: &'static str, header: &Header, bytes: u64) -> Told {
+    let geometry = header.geometry();
+    let (text, truncated) = match geometry.text_len_of_file(bytes) {
+        Ok(text) => (Some(text), None),
+        Err(error) => (None, Some(error.to_string())),
+    };
+    Told {
+        cipher: Some(header.aead().name()),
+        chunk_bytes: Some(geometry.chunk_size()),
+        text_bytes: text,
+        chunks: text.map(|text| geometry.last_chunk(text) + 1),
+        truncated,
+        ..of_header(path, kind, header)
+    }
+}
+
 fn names(are_plain: bool) -> &'static str {
     if are_plain { "as they are" } else { "encrypted" }
 }
@@ -227,9 +257,19 @@ impl ToldSlot {
 }
 
 impl Told {
+    /// What could not be read.
+    fn untold(path: &Path) -> Self {
+        Self { path: path.display().to_string(), ..Self::default() }
+    }
+
+    fn with(self, failure: Option<&Failure>) -> Self {
+        Self { error: failure.map(ToString::to_string), exit: failure.map(|failure| failure.exit as u8), ..self }
+    }
+
     fn to_text(&self) -> String {
         let what = match self.kind {
             "file" => "encrypted file",
+            "text" => "encrypted file as text",
             "volume" => "volume",
             "key" => "encrypted file, the key of the volume in its folder",
             _ => "volume of gocryptfs",

@@ -34,7 +34,7 @@ pub(crate) struct Args {
     /// The volume: a folder with ciphertext in it, of `bywash mount --init` or of gocryptfs
     #[arg(value_name = "VOLUME")]
     volume: PathBuf,
-    /// Where its files are to be seen: an empty folder
+    /// Where its files are to be seen: an empty folder, or the volume itself, hidden until it is unmounted
     #[arg(value_name = "FOLDER", required_unless_present = "init", conflicts_with = "init")]
     target: Option<PathBuf>,
     /// Make a new volume of an empty folder, and mount nothing

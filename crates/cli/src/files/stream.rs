@@ -1,16 +1,18 @@
 //! stdin and stdout instead of files, on one side or both.
 
-use super::tree::{led_to, refuse_to_replace};
+use super::tree::{led_to, refuse_to_replace, would_replace_its_source};
 use super::work::{WorkArgs, WriteArgs};
 use super::{failure_between, io_failure};
 use crate::failure::{Exit, Failure};
+use crate::interrupt::say_at_interrupt;
 use crate::shown::Shown;
+use crate::terminal::say;
 use bywash_files::Error;
-use bywash_files::place::{Draft, sync_folder_of};
+use bywash_files::place::{Draft, complete, sync_folder_of};
 use bywash_protocol::{Standard, was_closed};
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::os::fd::AsFd;
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 /// Whether these paths mean stdin.
@@ -31,10 +33,9 @@ pub(super) fn is_stream(output: Option<&Path>) -> bool {
 
 /// Refuses what makes sense for files alone.
 pub(super) fn refuse_options_of_files(work: &WorkArgs, writes: WriteArgs) -> Result<(), Failure> {
-    match work.json() || writes.verifies() {
-        true => Err(Failure::new(Exit::Usage, "--json, --verify and --remove-source need files, not a stream; name them")),
-        false => Ok(()),
-    }
+    let why =
+        "--json, --verify and --remove-source need files on both sides; stdin, stdout and text (--armor) are streams: leave them away";
+    if work.json() || writes.verifies() { Err(Failure::new(Exit::Usage, why)) } else { Ok(()) }
 }
 
 /// This process's stdin; a name such as /dev/stdin would open a socket or another user's terminal anew, which may not be permitted.
@@ -43,6 +44,26 @@ pub(super) fn stdin() -> std::io::Result<File> {
         return Err(std::io::Error::other("it is closed; give a file, or a stream with <"));
     }
     std::io::stdin().as_fd().try_clone_to_owned().map(File::from)
+}
+
+/// Where a stream comes from.
+#[derive(Clone, Copy)]
+pub(super) struct Origin<'a> {
+    pub(super) path: &'a Path,
+    pub(super) file: &'a File,
+    /// Whether the file was named, and not what stdin led to.
+    pub(super) is_named: bool,
+}
+
+impl<'a> Origin<'a> {
+    /// A file that was named, or what stdin is; a folder is none.
+    pub(super) fn new(path: &'a Path, file: &'a File, is_named: bool) -> Result<Self, Failure> {
+        if file.metadata().is_ok_and(|metadata| metadata.is_dir()) {
+            let way_out = "`tar c FOLDER | bywash encrypt` makes one of it";
+            return Err(Failure::new(Exit::Usage, format!("{} is a folder, and no stream; {way_out}", path.shown())));
+        }
+        Ok(Self { path, file, is_named })
+    }
 }
 
 /// Where the result of a stream goes, of several one behind the other.
@@ -77,19 +98,29 @@ impl Sink {
         File::options().write(true).open(path).map(|file| Self::Open(file, path.into())).map_err(failed)
     }
 
-    /// Writes one; `source` is named where it is its fault.
-    pub(super) fn write(&self, source: &Path, write: impl FnOnce(&File) -> Result<u64, Error>) -> Result<u64, Failure> {
+    /// Writes one.
+    pub(super) fn write(&self, origin: Origin<'_>, write: impl FnOnce(&File) -> Result<u64, Error>) -> Result<u64, Failure> {
         match self {
-            Self::Open(file, path) => write(file).map_err(|error| failure_between(source, path, &error)),
-            Self::Named { path, replaces } => to_file(source, path, *replaces, write),
+            Self::Open(file, path) => write(file).map_err(|error| failure_between(origin.path, path, &error)),
+            Self::Named { path, replaces } => to_file(origin, path, *replaces, write),
         }
     }
 }
 
-fn to_file(source: &Path, output: &Path, replaces: bool, write: impl FnOnce(&File) -> Result<u64, Error>) -> Result<u64, Failure> {
+fn to_file(origin: Origin<'_>, output: &Path, replaces: bool, write: impl FnOnce(&File) -> Result<u64, Error>) -> Result<u64, Failure> {
+    let Origin { path, file, is_named } = origin;
     let failed = |error: &std::io::Error| io_failure(output, error);
+    let read = file.metadata().map_err(|error| io_failure(path, &error))?;
+    let of = |metadata: &Metadata| (metadata.dev(), metadata.ino());
+    if std::fs::metadata(output).is_ok_and(|there| of(&there) == of(&read)) {
+        return Err(would_replace_its_source(output));
+    }
+    say_at_interrupt(|| say!("interrupted before the file was done"))?;
     let draft = Draft::new(output).map_err(|error| failed(&error))?;
-    let bytes = write(&draft.file).map_err(|error| failure_between(source, output, &error))?;
+    let bytes = write(&draft.file).map_err(|error| failure_between(path, output, &error))?;
+    if is_named && read.is_file() {
+        complete(file, &read, &draft.file, false, || Ok(true)).map_err(|error| failure_between(path, output, &error))?;
+    }
     draft.file.sync_all().map_err(|error| failed(&error))?;
     draft.publish(output, replaces).map_err(|error| failed(&error))?;
     sync_folder_of(output).map_err(|error| failed(&error))?;

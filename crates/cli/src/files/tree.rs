@@ -490,11 +490,14 @@ fn target_of(
         Some(output) if output.as_os_str().as_encoded_bytes().ends_with(b"/") => {
             Err(Failure::new(Exit::Usage, format!("{} is no folder; make it first, or leave the / at its end away", output.shown())))
         }
-        Some(output) if identity(output).is_some() && identity(output) == identity(path) => {
-            Err(Failure::new(Exit::Usage, format!("{} would be replaced by its own result; choose another name with -o", path.shown())))
-        }
+        Some(output) if identity(output).is_some() && identity(output) == identity(path) => Err(would_replace_its_source(path)),
         Some(output) => Ok(led_to(output)),
     }
+}
+
+/// A result where its source is.
+pub(super) fn would_replace_its_source(path: &Path) -> Failure {
+    Failure::new(Exit::Usage, format!("{} would be replaced by its own result; choose another name with -o", path.shown()))
 }
 
 /// What opens other files is not replaced by a result.

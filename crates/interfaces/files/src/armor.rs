@@ -2,6 +2,7 @@
 //! that ends it, in the strict form of RFC 7468. It protects nothing: the container within does.
 
 use crate::error::{Error, Result};
+use crate::header::MAGIC;
 use base64ct::{Base64, Encoding};
 use core::mem::take;
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
@@ -15,14 +16,29 @@ const LINE_BYTES: usize = 48;
 const LINE_COLUMNS: usize = 64;
 /// Bytes that are written at a time.
 const PIECE_BYTES: usize = 1024 * LINE_BYTES;
-/// Blank bytes that may stand before the text, as what is copied out of a mail has.
-const BLANKS_MAX: usize = 1024;
-/// So many bytes of a file tell [`is_armored`] whether it is text.
-pub const BEGINNING_BYTES: usize = BLANKS_MAX + BEGIN.len();
+/// Bytes that may stand before the text, such as a mail's head.
+const BEFORE_MAX: u64 = 64 << 10;
+/// Bytes that are read of a line; a longer one is taken for several, of which none is one of ours.
+const PIECE_OF_LINE_BYTES: u64 = 1024;
+/// What some editors begin a text with (Unicode's byte order mark).
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
-/// Whether these bytes begin as text does, blanks before it apart.
-pub fn is_armored(bytes: &[u8]) -> bool {
-    bytes.trim_ascii_start().starts_with(BEGIN.as_bytes())
+/// Whether there is an encrypted file as text from where `source` stands, or behind other text, or one that is quoted, which its reader refuses in words.
+pub fn is_armored(source: impl Read) -> bool {
+    let mut source = BufReader::new(source);
+    let is_text = is_text(&mut source).unwrap_or(false);
+    is_text && matches!(Armored::new(source).begin(&mut Vec::new()), Ok(()) | Err(Error::DamagedArmor { .. }))
+}
+
+/// Whether what comes is no encrypted file as it stands, which begins with a byte that no text begins with.
+fn is_text(source: &mut impl BufRead) -> io::Result<bool> {
+    loop {
+        match source.fill_buf() {
+            Ok(bytes) => return Ok(bytes.first().is_some_and(|first| *first != MAGIC[0])),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
 }
 
 /// An encrypted file from where `source` stands, which may be text or the bytes themselves.
@@ -31,15 +47,7 @@ pub fn is_armored(bytes: &[u8]) -> bool {
 /// The source's. What is wrong with text its reader returns, as [`Error`]s within an [`io::Error`].
 pub fn reader<'a>(source: impl Read + Send + 'a) -> io::Result<Box<dyn Read + Send + 'a>> {
     let mut source = BufReader::new(source);
-    // The bytes themselves begin with one that no text has.
-    let is_text = loop {
-        match source.fill_buf() {
-            Ok(bytes) => break bytes.first().is_some_and(|first| *first == b'-' || first.is_ascii_whitespace()),
-            Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    };
-    Ok(if is_text { Box::new(Armored::new(source)) } else { Box::new(source) })
+    Ok(if is_text(&mut source)? { Box::new(Armored::new(source)) } else { Box::new(source) })
 }
 
 /// Makes text of the bytes written to it.
@@ -116,8 +124,9 @@ enum At {
 struct Armored<R> {
     source: R,
     at: At,
-    /// Lines read.
+    /// Lines and bytes read.
     line: u64,
+    read: u64,
     /// Bytes of a line, and how many of them are given out.
     bytes: [u8; LINE_BYTES],
     len: usize,
@@ -126,44 +135,43 @@ struct Armored<R> {
 
 impl<R: BufRead> Armored<R> {
     fn new(source: R) -> Self {
-        Self { source, at: At::Begin, line: 0, bytes: [0; LINE_BYTES], len: 0, given: 0 }
+        Self { source, at: At::Begin, line: 0, read: 0, bytes: [0; LINE_BYTES], len: 0, given: 0 }
     }
 
     fn damaged(&self, what: &'static str) -> Error {
         Error::DamagedArmor { line: self.line, what }
     }
 
-    /// The next line without its end and the blanks before that, none behind the last; a longer one than there is in such a text is cut.
+    /// The next line without its end and the blanks before that; whether there was one.
     fn next_line(&mut self, line: &mut Vec<u8>) -> Result<bool> {
         line.clear();
-        let got = (&mut self.source).take(BLANKS_MAX as u64).read_until(b'\n', line)?;
+        let got = (&mut self.source).take(PIECE_OF_LINE_BYTES).read_until(b'\n', line)?;
         self.line += u64::from(got > 0);
+        self.read += got as u64;
         line.truncate(line.trim_ascii_end().len());
         Ok(got > 0)
     }
 
     fn begin(&mut self, line: &mut Vec<u8>) -> Result<()> {
-        let mut blanks = 0;
-        while blanks < BLANKS_MAX && self.next_line(line)? {
-            let text = line.trim_ascii_start();
+        while self.read < BEFORE_MAX && self.next_line(line)? {
+            let text = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line).trim_ascii_start();
             if text == BEGIN.as_bytes() {
                 self.at = At::Lines;
                 return Ok(());
             }
-            if !text.is_empty() {
-                break;
+            if text.windows(BEGIN.len()).any(|part| part == BEGIN.as_bytes()) {
+                return Err(self.damaged("something stands beside it, as in a mail that quotes it; take it as it was sent"));
             }
-            blanks += line.len() + 1;
         }
         Err(Error::NotEncrypted)
     }
 
-    /// Nothing but blanks may stand behind the last line.
+    /// What stands behind the last line, such as who sent it, is passed over; another text would be lost.
     fn end(&mut self, line: &mut Vec<u8>) -> Result<()> {
         self.at = At::End;
         while self.next_line(line)? {
-            if !line.is_empty() {
-                return Err(self.damaged("something stands behind the last line; remove it"));
+            if line.trim_ascii_start() == BEGIN.as_bytes() {
+                return Err(self.damaged("another encrypted text begins there; give them one by one"));
             }
         }
         Ok(())
@@ -269,8 +277,11 @@ mod tests {
         let bytes = [7; 100];
         let text = armored(&bytes);
         let with = |from: &str, to: &str| text.replace(from, to);
-        for text in [with("\n", "\r\n"), with("\n", " \t\n"), format!("\n\r\n  {text}\n \n"), text.trim_end().to_owned()] {
+        let letter = format!("From: Alice\nSubject: as promised\n\nDear Bob,\n{text}-- \nAlice\n");
+        let marked = format!("\u{feff}{text}");
+        for text in [with("\n", "\r\n"), with("\n", " \t\n"), format!("\n\r\n  {text}\n \n"), text.trim_end().to_owned(), letter, marked] {
             assert_eq!(read(text.as_bytes()).unwrap(), bytes, "{text:?}");
+            assert!(is_armored(text.as_bytes()), "{text:?}");
         }
     }
 
@@ -279,6 +290,7 @@ mod tests {
     fn bytes_themselves_come_as_they_are() {
         assert_eq!(read(b"\x89BYWASH\n").unwrap(), b"\x89BYWASH\n");
         assert_eq!(read(b"").unwrap(), b"");
+        assert!(!is_armored(&b"\x89BYWASH\n"[..]) && !is_armored(&b""[..]) && !is_armored(&b"-----BEGIN PGP MESSAGE-----\n"[..]));
     }
 
     #[test]
@@ -293,10 +305,14 @@ mod tests {
         assert!(said(&[lines[0], "Zm9vYmF", lines[4]]).contains("no base64"));
         assert!(said(&[lines[0], "", lines[1], lines[4]]).contains("no base64"));
         assert!(said(&[lines[0], &format!("{}{}", lines[1], lines[2]), lines[4]]).contains("more than 64 columns"));
-        assert!(said(&[lines[0], lines[4], "-- ", "Alice"]).starts_with("line 3 of its text is damaged: something stands behind"));
+        let two = said(&[&lines[..], &lines[..]].concat());
+        assert!(two.starts_with("line 6 of its text is damaged: another encrypted text begins there"), "{two}");
+        let quoted: Vec<String> = lines.iter().map(|line| format!("> {line}")).collect();
+        let quoted = said(&quoted.iter().map(String::as_str).collect::<Vec<_>>());
+        assert!(quoted.starts_with("line 1 of its text is damaged: something stands beside it"), "{quoted}");
         assert!(said(&["-----BEGIN PGP MESSAGE-----", "Zm9v", "x"]).contains("not a file encrypted by bywash"));
-        let blanks = format!("{}{text}", "\n".repeat(BLANKS_MAX + 1));
-        assert!(matches!(read(blanks.as_bytes()), Err(Error::NotEncrypted)));
-        assert!(matches!(read(&[b' '; 1 << 16]), Err(Error::NotEncrypted)));
+        let late = format!("{}{text}", "\n".repeat(BEFORE_MAX as usize));
+        assert!(matches!(read(late.as_bytes()), Err(Error::NotEncrypted)));
+        assert!(matches!(read(&[b' '; 1 << 20]), Err(Error::NotEncrypted)));
     }
 }

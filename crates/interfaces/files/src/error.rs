@@ -11,7 +11,9 @@ pub enum Error {
     #[error("not a file encrypted by bywash (its first bytes are others); check that it is the file meant")]
     NotEncrypted,
     /// The first bytes are those of an encrypted file as text ([`armor`](crate::armor)), which is read as a stream.
-    #[error("encrypted, but as text (encrypt --armor); `bywash decrypt` opens it if it is given nothing else")]
+    #[error(
+        "encrypted, but as text (encrypt --armor), which only `bywash decrypt`, given it alone, and `bywash info` read; encrypt anew what is in it to change anything"
+    )]
     Armored,
     /// Text that no encrypted file was made to, as it stands.
     #[error("line {line} of its text is damaged: {what}")]
