@@ -299,13 +299,24 @@ fn a_key_in_the_vault_opens_files_and_never_leaves_it() {
         succeed(&mut at_broker(&["decrypt", "-i", "bywash:box", "letter.bywash"]));
         assert!(fs::read(&path).unwrap() == plain, "{to}");
     }
-    refused(&mut at_broker(&["decrypt", "--force", "-i", "bywash:signer", "letter.bywash"]), 1, "may be used to sign and not to derive");
+    refused(&mut at_broker(&["decrypt", "--force", "-i", "bywash:signer", "letter.bywash"]), 7, "may be used to sign and not to derive");
+    refused(&mut at_broker(&["encrypt", "--force", "-r", "bywash:signer", "letter"]), 7, "may be used to sign and not to derive");
     refused(&mut at_broker(&["decrypt", "--force", "-i", "bywash:nobody", "letter.bywash"]), 7, "there is no such key");
     refused(&mut at_broker(&["encrypt", "--force", "-r", "bywash:other", "letter"]), 2, "not of the kind p256");
+    // After a rotation the key file of before opens what was encrypted before.
+    place.write("box.key", stdout(&succeed(&mut at_broker(&["key", "uri", "box"]))).as_bytes());
+    refused(&mut at_broker(&["key", "rotate", "box"]), 2, "bywash rekey -i box.key --new-recipient bywash:box");
+    succeed(&mut at_broker(&["key", "rotate", "--yes", "box"]));
+    refused(&mut at_broker(&["decrypt", "--force", "-i", "bywash:box", "letter.bywash"]), 7, "its key file from before it was rotated");
+    succeed(&mut at_broker(&["decrypt", "--force", "-i", "box.key", "letter.bywash"]));
+    succeed(&mut at_broker(&["rekey", "-i", "box.key", "--new-recipient", "bywash:box", "letter.bywash"]));
+    succeed(&mut at_broker(&["decrypt", "--force", "-i", "bywash:box", "letter.bywash"]));
     broker.signal("TERM");
     broker.wait();
     // Who only encrypts needs no broker.
-    succeed(&mut at_broker(&["encrypt", "--force", "-r", recipient.trim(), "letter"]));
+    for to in [recipient.trim(), "box.key"] {
+        succeed(&mut at_broker(&["encrypt", "--force", "-r", to, "letter"]));
+    }
     refused(&mut at_broker(&["decrypt", "--force", "-i", "bywash:box", "letter.bywash"]), 7, "cannot be asked");
 }
 

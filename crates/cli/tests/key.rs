@@ -45,6 +45,13 @@ fn keys_are_kept_at_a_broker_and_its_folder_is_its_own_meanwhile() {
     assert_ne!(public, stdout(&succeed(&mut key(&["public", "web"]))));
     let careless = key(&["remove", "web"]).output().unwrap();
     assert_eq!(careless.status.code(), Some(2), "{}", stderr(&careless));
+    let careless = key(&["remove", "other"]).output().unwrap();
+    assert!(stderr(&careless).contains("what is encrypted to it is lost"), "{}", stderr(&careless));
+    let mistyped = key(&["remove", "wbe"]).output().unwrap();
+    assert!(mistyped.status.code() != Some(2) && stderr(&mistyped).contains("there is no such key"), "{mistyped:?}");
+    let unsaid = key(&["policy", "web"]).output().unwrap();
+    assert!(unsaid.status.code() == Some(2) && stderr(&unsaid).contains("go back to its default"), "{unsaid:?}");
+    assert!(stdout(&succeed(&mut key(&["list"]))).contains("owner,33"), "nothing changed");
     succeed(&mut key(&["remove", "web", "--yes"]));
     let gone = key(&["public", "web"]).output().unwrap();
     assert!(stderr(&gone).contains("there is no such key"), "{}", stderr(&gone));

@@ -10,6 +10,7 @@ use bywash_core::{KeyReference, SecretBytes};
 use bywash_files::place::{Spot, open_regular};
 use bywash_files::ssh::{self, SshKey};
 use bywash_files::{Argon2Cost, Identity, KEY_BYTES, Keyring, Lock, Recipient};
+use bywash_protocol::key_file;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
@@ -53,7 +54,7 @@ pub(super) struct LockArgs {
     secrets: SecretArgs,
     /// A recipient (bywash-x25519-..., bywash-hybrid-..., bywash-p256-..., 'ssh-ed25519 ...'), a file
     /// with one a line, such as ~/.ssh/id_ed25519.pub, or bywash:NAME, a p256 key in the broker's
-    /// vault; again for more
+    /// vault, or its key file; again for more
     #[arg(short, long, value_name = "RECIPIENT|FILE")]
     recipient: Vec<String>,
 }
@@ -64,7 +65,8 @@ pub(crate) struct KeyArgs {
     #[command(flatten)]
     secrets: SecretArgs,
     /// A file with identities, as `bywash keygen` writes, an SSH key such as ~/.ssh/id_ed25519, or
-    /// bywash:NAME, a p256 key in the broker's vault that may be used to derive; again for more
+    /// bywash:NAME, a p256 key in the broker's vault that may be used to derive, or its key file, also
+    /// one from before the key was rotated; again for more
     #[arg(short, long, value_name = "FILE")]
     identity: Vec<PathBuf>,
 }
@@ -404,6 +406,14 @@ fn in_vault(given: &Path) -> Option<&str> {
     given.to_str()?.strip_prefix(KeyReference::SCHEME)
 }
 
+/// The key in the broker's vault that a file names, if it is such a file (`bywash key uri`).
+fn key_file_in(path: &Path, text: &str) -> Result<Option<KeyReference>, Failure> {
+    match text.trim_start().strip_prefix("-----BEGIN ").is_some_and(|rest| rest.starts_with(key_file::LABEL)) {
+        true => key_file::read(text.trim()).map(Some).map_err(|error| Failure::config(format!("{}: {error}", path.shown()))),
+        false => Ok(None),
+    }
+}
+
 fn vault_failure(name: &str, error: &bywash_files::Error) -> Failure {
     let exit = if matches!(error, bywash_files::Error::Engine(_)) { Exit::NoKey } else { Exit::Usage };
     Failure::new(exit, format!("{}{name}: {error}", KeyReference::SCHEME))
@@ -444,6 +454,10 @@ fn recipients(client: &Client, given: &str) -> Result<Vec<Recipient>, Failure> {
     if ssh::is_private(&text) {
         let why = "that is an SSH private key; give its public half, which ends in .pub";
         return Err(Failure::config(format!("{given}: {why}")));
+    }
+    if let Some(file) = key_file_in(Path::new(given), &text)? {
+        let recipient = Recipient::by_key_file(&file).map_err(|error| vault_failure(&file.name, &error))?;
+        return Ok(vec![recipient]);
     }
     let parse = |(number, line): (usize, &str)| match line.trim() {
         line if line.starts_with(IDENTITY) => {
@@ -520,6 +534,10 @@ pub(super) fn identities(client: &Client, path: &Path) -> Result<Vec<Identity>, 
     })?;
     if ssh::is_private(&text) {
         return ssh_identity(path, &text).map(|identity| vec![identity]);
+    }
+    if let Some(file) = key_file_in(path, &text)? {
+        let identity = Identity::by_key_file(client, &file).map_err(|error| vault_failure(&file.name, &error))?;
+        return Ok(vec![identity]);
     }
     let parse = |(number, line): (usize, &str)| {
         let is_recipient = line.trim().parse::<Recipient>().is_ok();

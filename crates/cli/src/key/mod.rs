@@ -9,11 +9,11 @@ mod show;
 mod source;
 mod token;
 
-use crate::failure::Failure;
+use crate::failure::{Exit, Failure};
 use crate::terminal::say;
 use bywash_core::KeyReference;
 use bywash_protocol::key_file;
-use bywash_protocol::keys::{KeyAlgorithm, KeyCommand};
+use bywash_protocol::keys::{KeyAlgorithm, KeyCommand, KeyUse};
 pub(crate) use place::open_vault;
 use place::{Place, PlaceArgs};
 use policy::PolicyArgs;
@@ -114,6 +114,9 @@ A certificate request for it, signed in the vault:
         /// How long the old key still serves who has its key file: 0s, 12h, 30d
         #[arg(long, value_name = "TIME", default_value = "30d", value_parser = parse_grace)]
         grace: Duration,
+        /// Yes, though files may be encrypted to it
+        #[arg(long)]
+        yes: bool,
         /// Take the new key from this file or token instead of making one, as `import` does
         #[arg(long, value_name = "FILE|URI")]
         from: Option<String>,
@@ -168,7 +171,10 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
             let public = Place::find(place, false)?.public(name)?;
             print!("{}", key_file::write(&KeyReference { name: name.clone(), public })?);
         }
-        Command::Rotate { name, grace, from, passphrase_file, token, place } => {
+        Command::Rotate { name, grace, from, passphrase_file, token, yes, place } => {
+            if !yes && Place::find(place, false)?.find_key(name)?.policy.uses.contains(&KeyUse::Derive) {
+                return Err(would_close_files(name));
+            }
             let private = from.as_deref().map(|from| source::read(from, passphrase_file.as_deref(), token)).transpose()?;
             let command = KeyCommand::Rotate { name, private: private.as_deref(), grace_s: grace.as_secs() };
             told(name, "rotated", &Place::find(place, false)?.change(&command)?);
@@ -176,16 +182,23 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
                 "bywash: its certificates are for the old key: get one for the new key, and write the key file again (`bywash key uri {name}`)"
             );
         }
+        Command::Policy { name, policy, .. } if policy.is_empty() => {
+            let why = "nothing is said of who may do what, and it would all go back to its default";
+            let way_out = format!("`bywash key list` shows what holds; --allow sign is the default ({name} for its owner alone, to sign)");
+            return Err(Failure::new(Exit::Usage, format!("{why}: {way_out}")));
+        }
         Command::Policy { name, policy, place } => {
             Place::find(place, false)?.change(&KeyCommand::Policy { name, policy: policy.policy() })?;
             say!("bywash: key bywash:{name} now follows the new policy");
             place.warn_of_shut_out(policy.uids());
         }
-        Command::Remove { name, yes: false, .. } => {
-            return Err(Failure::new(
-                crate::failure::Exit::Usage,
-                format!("removing bywash:{name} cannot be undone, and servers that use it fail; say --yes if that is meant"),
-            ));
+        Command::Remove { name, yes: false, place } => {
+            let files = match Place::find(place, false)?.find_key(name)?.policy.uses.contains(&KeyUse::Derive) {
+                true => ", and what is encrypted to it is lost",
+                false => "",
+            };
+            let why = format!("removing bywash:{name} cannot be undone, and servers that use it fail{files}; say --yes if that is meant");
+            return Err(Failure::new(Exit::Usage, why));
         }
         Command::Remove { name, place, .. } => {
             Place::find(place, false)?.change(&KeyCommand::Remove { name })?;
@@ -193,6 +206,15 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What a rotation does to who has encrypted files to a key that derives.
+fn would_close_files(name: &str) -> Failure {
+    let why = format!("files encrypted to bywash:{name} are opened by the old key alone, which goes after the grace, and by its key file");
+    let way_out = format!(
+        "write that (`bywash key uri {name} > {name}.key`), rotate with --yes, then `bywash rekey -i {name}.key --new-recipient bywash:{name} FILE...`"
+    );
+    Failure::new(Exit::Usage, format!("{why}: {way_out}"))
 }
 
 fn told(name: &str, done: &str, public: &[u8]) {

@@ -4,7 +4,7 @@ use super::source::first_line;
 use crate::broker_link::{KeyAnswer, Link, socket_path};
 use crate::failure::{Exit, Failure};
 use crate::terminal::say;
-use bywash_protocol::keys::{KeyCommand, KeyInfo};
+use bywash_protocol::keys::{KeyCommand, KeyInfo, key_error};
 use bywash_vault::{Material, Vault};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -79,6 +79,12 @@ impl Place {
             },
             Self::Folder(vault) => Ok(vault.list()),
         }
+    }
+
+    /// One of them.
+    pub(super) fn find_key(&mut self, name: &str) -> Result<KeyInfo, Failure> {
+        let found = self.list()?.into_iter().find(|key| key.name == name);
+        found.ok_or_else(|| key_error(name, "there is no such key; `bywash key list` shows those there are").into())
     }
 
     /// The public half of a key.

@@ -26,6 +26,12 @@ impl PolicyArgs {
         &self.allow_uid
     }
 
+    /// Whether nothing was said.
+    pub(super) fn is_empty(&self) -> bool {
+        let Self { allow_uid, allow_gid, allow, rate } = self;
+        allow_uid.is_empty() && allow_gid.is_empty() && allow.is_empty() && rate.is_none()
+    }
+
     /// As the broker is told.
     pub(super) fn policy(&self) -> KeyPolicy {
         let mut uses = if self.allow.is_empty() { KeyPolicy::default().uses } else { self.allow.clone() };

@@ -9,7 +9,7 @@ use crate::ssh;
 use aws_lc_rs::{agreement, digest, kem};
 use base64ct::{Base64UrlUnpadded, Encoding};
 use bywash_client::{Client, PublicKey, Session};
-use bywash_core::{Algorithm, Data, Direction, Key, Operation, SecretBytes, SessionParams};
+use bywash_core::{Algorithm, Data, Direction, Key, KeyReference, Operation, SecretBytes, SessionParams};
 use core::fmt;
 use core::str::FromStr;
 
@@ -88,14 +88,27 @@ impl Identity {
         }
     }
 
-    /// A P-256 key in the broker's vault that may be used to derive. Each file that it opens costs one operation there; the key stays there.
+    /// A P-256 key in the broker's vault that may be used to derive, by its name. Each file that it opens costs one operation there; the key stays there.
     ///
     /// # Errors
     /// Those of [`Recipient::in_vault`].
     pub fn in_vault(client: &Client, name: &str) -> Result<Self> {
-        let recipient = Recipient::in_vault(client, name)?;
-        let key = Key::Vault(client.vault_key(name, None)?);
-        let session = client.session(SessionParams::new(Algorithm::EcdhP256, key)?)?;
+        Self::at_vault(client, client.vault_key(name, None)?)
+    }
+
+    /// The same by its key file, which has its public half: so one that has been rotated since is found as long as it serves.
+    ///
+    /// # Errors
+    /// Those of [`Recipient::in_vault`].
+    pub fn by_key_file(client: &Client, file: &KeyReference) -> Result<Self> {
+        Self::at_vault(client, client.vault_key(&file.name, Some(&file.public))?)
+    }
+
+    fn at_vault(client: &Client, reference: KeyReference) -> Result<Self> {
+        let recipient = Recipient::by_key_file(&reference)?;
+        let session = client.session(SessionParams::new(Algorithm::EcdhP256, Key::Vault(reference))?)?;
+        // Before files are: what it may not be used for is said at once.
+        agree_in_vault(&session, &recipient.public)?;
         Ok(Self { private: Private::Vault(session), recipient })
     }
 
@@ -162,17 +175,25 @@ impl Recipient {
         (SlotKind::P256, "bywash-p256-", POINT_BYTES),
     ];
 
-    /// The recipient that a P-256 key in the broker's vault is. What is encrypted for it can be opened as long as the vault has that key: it must not be rotated.
+    /// The recipient that a P-256 key in the broker's vault is. What is encrypted for it can be opened as long as the vault has that key, by its key file once another has its name.
     ///
     /// # Errors
-    /// [`Error::Engine`]: no such key, no right to it, no broker. [`Error::BadKey`] for a key of another kind.
+    /// [`Error::Engine`]: no such key, no right to it, also to derive with it, no broker. [`Error::BadKey`] for a key of another kind.
     pub fn in_vault(client: &Client, name: &str) -> Result<Self> {
-        let reference = client.vault_key(name, None)?;
-        match PublicKey::from_der(&reference.public) {
+        Ok(Identity::in_vault(client, name)?.recipient)
+    }
+
+    /// The same by the key's file (`bywash key uri`), without asking the vault.
+    ///
+    /// # Errors
+    /// [`Error::BadKey`] for a key of another kind.
+    pub fn by_key_file(file: &KeyReference) -> Result<Self> {
+        match PublicKey::from_der(&file.public) {
             Some(PublicKey::P256(point)) => Ok(Self { kind: SlotKind::P256, public: point }),
             _ => {
                 let what = format!(
-                    "the vault's key {name} is not of the kind p256; make one with `bywash key generate NAME --algorithm p256 --allow derive`"
+                    "the vault's key {} is not of the kind p256; make one with `bywash key generate NAME --algorithm p256 --allow derive`",
+                    file.name
                 );
                 Err(Error::BadKey { what })
             }

@@ -59,7 +59,7 @@ impl SlotKind {
             Self::KeyFile => "a key file",
             Self::X25519 => "an X25519 identity",
             Self::Hybrid => "a hybrid X25519 and ML-KEM-768 identity",
-            Self::P256 => "a P-256 key in a vault (-i bywash:NAME)",
+            Self::P256 => "a P-256 key in a vault (-i bywash:NAME, or its key file from before it was rotated)",
             Self::Ssh => "an SSH key (-i ~/.ssh/id_ed25519)",
         }
     }
