@@ -130,7 +130,7 @@ impl<A: Aead> Keyed for KeyedAead<A> {
             return Err(Error::Unavailable { what: format!("{algorithm} takes a message in one piece") });
         }
         check_iv(algorithm, iv)?;
-        Ok(Box::new(AeadStream { algorithm, direction, pieces: self.aead.begin(iv, direction)?, at: At::Aad }))
+        Ok(Box::new(AeadStream { algorithm, direction, pieces: self.aead.begin(iv, direction)?, at: At::Aad, text: 0 }))
     }
 
     fn as_any(&self) -> &dyn Any {
@@ -171,18 +171,36 @@ enum At {
     End,
 }
 
+/// Text of one message of ChaCha20-Poly1305: its blocks are counted in 32 bits, from 1 on (RFC 8439 s2.8). The library's streams would begin anew at block 0, from which the key of
+/// the hash is. What computes the others counts for itself.
+const CHACHA_TEXT_MAX: u64 = ((1 << 32) - 1) * 64;
+
 struct AeadStream<P> {
     algorithm: Algorithm,
     direction: Direction,
     pieces: P,
     at: At,
+    /// Bytes of the message that have come.
+    text: u64,
+}
+
+impl<P> AeadStream<P> {
+    /// Bytes of text with a further piece.
+    fn text_with(&self, piece: usize) -> Result<u64> {
+        let text = self.text.saturating_add(piece as u64);
+        if self.algorithm == Algorithm::ChaCha20Poly1305 && text > CHACHA_TEXT_MAX {
+            let expected = format!("at most {CHACHA_TEXT_MAX} bytes of text in all");
+            return Err(Error::InputLength { algorithm: self.algorithm, expected, given: text as usize });
+        }
+        Ok(text)
+    }
 }
 
 impl<P: Pieces> Stream for AeadStream<P> {
     fn start(&mut self, iv: &[u8]) -> Result<()> {
         check_iv(self.algorithm, iv)?;
         self.pieces.start(iv, self.direction).map_err(|_| failed("the IV"))?;
-        self.at = At::Aad;
+        (self.at, self.text) = (At::Aad, 0);
         Ok(())
     }
 
@@ -198,6 +216,7 @@ impl<P: Pieces> Stream for AeadStream<P> {
             return Err(wrong(self.algorithm, "take text after the tag; start a new message"));
         }
         check_room(self.algorithm, &data)?;
+        self.text = self.text_with(data.input_len())?;
         self.at = At::Text;
         self.pieces.update(data, self.direction).map_err(|_| failed("more text"))
     }
@@ -216,7 +235,8 @@ impl<P: Pieces> Stream for AeadStream<P> {
 
     fn duplicate(&self) -> Result<Box<dyn Stream>> {
         let pieces = self.pieces.duplicate().map_err(|_| failed("a copy"))?;
-        Ok(Box::new(Self { algorithm: self.algorithm, direction: self.direction, pieces, at: self.at }))
+        let Self { algorithm, direction, at, text, .. } = *self;
+        Ok(Box::new(Self { algorithm, direction, pieces, at, text }))
     }
 }
 
@@ -239,4 +259,34 @@ pub(crate) fn check_iv(algorithm: Algorithm, iv: &[u8]) -> Result<()> {
 pub(crate) fn check_room(algorithm: Algorithm, data: &Data<'_>) -> Result<()> {
     let (needed, given) = (data.input_len(), data.output_len());
     if given < needed { Err(Error::OutputTooSmall { algorithm, needed, given }) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A message of the library's of which so much text has come.
+    fn stream(algorithm: Algorithm, direction: Direction, text: u64) -> AeadStream<CipherContext> {
+        let mut pieces = CipherContext::new(algorithm, direction, &[7; 32]).expect("a key of the algorithm's length");
+        pieces.start(&[1; 12], direction).expect("an IV of a usual length");
+        AeadStream { algorithm, direction, pieces, at: At::Text, text }
+    }
+
+    #[test]
+    fn the_longest_message_and_no_longer() {
+        let refused = |stream: &mut dyn Stream, len: usize| {
+            matches!(stream.update(Data::InPlace(&mut [0; 65][..len])), Err(Error::InputLength { .. }))
+        };
+        for direction in [Direction::Encrypt, Direction::Decrypt] {
+            let mut message = stream(Algorithm::ChaCha20Poly1305, direction, CHACHA_TEXT_MAX - 64);
+            assert!(refused(&mut message, 65));
+            let mut copy = message.duplicate().expect("a copy");
+            assert!(refused(&mut *copy, 65), "a copy has come as far");
+            message.update(Data::InPlace(&mut [0; 64])).expect("the last block");
+            assert!(refused(&mut message, 1) && !refused(&mut message, 0));
+            message.start(&[2; 12]).expect("another message");
+            message.update(Data::InPlace(&mut [0; 65])).expect("its first text");
+        }
+        assert!(!refused(&mut stream(Algorithm::Aes256Gcm, Direction::Encrypt, CHACHA_TEXT_MAX), 65), "others count for themselves");
+    }
 }
