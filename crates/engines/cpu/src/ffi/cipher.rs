@@ -8,10 +8,17 @@ use core::ptr::{NonNull, null, null_mut};
 /// The most that goes into one call: lengths are C's `int` there. A multiple of every block length.
 const CALL_MAX: usize = 1 << 30;
 
+/// The longest IV that has a place in the context itself.
+const IV_INSIDE: usize = 16;
+/// More than any IV has.
+const IV_ROOM: usize = 129;
+
 /// An `EVP_CIPHER_CTX` with its key set.
 pub(crate) struct CipherContext {
     context: NonNull<lc::EVP_CIPHER_CTX>,
     iv_len: usize,
+    /// Whether the IV is in room of its own, where GCM keeps one that does not fit into the context, and all after it.
+    has_room: bool,
 }
 
 fn method(algorithm: Algorithm) -> Option<*const lc::EVP_CIPHER> {
@@ -61,20 +68,26 @@ impl CipherContext {
     fn empty(iv_len: usize) -> Result<Self, Refused> {
         // SAFETY: takes nothing; null is handled.
         let context = NonNull::new(unsafe { lc::EVP_CIPHER_CTX_new() }).ok_or_else(refused)?;
-        Ok(Self { context, iv_len })
+        Ok(Self { context, iv_len, has_room: false })
     }
 
     /// Begins a message under the same key. Allocates only when a GCM IV is longer than 16 bytes and than those before it.
     pub(crate) fn start(&mut self, iv: &[u8], direction: Direction) -> Result<(), Refused> {
         if iv.len() != self.iv_len {
-            let length = c_int::try_from(iv.len()).map_err(|_| Refused)?;
-            // SAFETY: the context is ours; this control takes a length and no pointer.
-            accepted(unsafe { lc::EVP_CIPHER_CTX_ctrl(self.context.as_ptr(), lc::EVP_CTRL_AEAD_SET_IVLEN, length, null_mut()) })?;
-            self.iv_len = iv.len();
+            self.set_iv_len(iv.len())?;
         }
         let encrypt = c_int::from(direction == Direction::Encrypt);
         // SAFETY: the context is ours and keyed; it reads exactly `iv_len` bytes of IV.
         accepted(unsafe { lc::EVP_CipherInit_ex(self.context.as_ptr(), null(), null_mut(), null(), iv.as_ptr(), encrypt) })
+    }
+
+    fn set_iv_len(&mut self, len: usize) -> Result<(), Refused> {
+        let length = c_int::try_from(len).map_err(|_| Refused)?;
+        // SAFETY: the context is ours; this control takes a length and no pointer.
+        accepted(unsafe { lc::EVP_CIPHER_CTX_ctrl(self.context.as_ptr(), lc::EVP_CTRL_AEAD_SET_IVLEN, length, null_mut()) })?;
+        self.has_room |= len > IV_INSIDE;
+        self.iv_len = len;
+        Ok(())
     }
 
     /// Takes associated data.
@@ -123,9 +136,14 @@ impl CipherContext {
 
     /// A copy in the same state.
     pub(crate) fn duplicate(&self) -> Result<Self, Refused> {
-        let copy = Self::empty(self.iv_len)?;
+        let mut copy = Self::empty(self.iv_len)?;
         // SAFETY: both contexts are live; the source is only read.
         accepted(unsafe { lc::EVP_CIPHER_CTX_copy(copy.context.as_ptr(), self.context.as_ptr()) })?;
+        if self.has_room {
+            // The copy's room is as long as this one's IV, and grows only for more than 16 bytes: a longer IV that is no longer than that would not fit, nor be copied from there.
+            copy.set_iv_len(IV_ROOM)?;
+            copy.set_iv_len(self.iv_len)?;
+        }
         Ok(copy)
     }
 }
