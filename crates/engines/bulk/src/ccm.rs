@@ -47,8 +47,8 @@ impl Key {
     pub fn open(&self, nonce: &[u8], aad: &[u8], mut text: Text<'_>, tag: &[u8]) -> Result<(), Error> {
         let first = Blocks::of(nonce, aad, text.len(), tag.len())?;
         let schedule = &*self.0;
-        let full = with_rounds!(schedule, crypt::<R, false>(schedule, first, aad, &mut text));
-        if memory::are_equal(&full[..tag.len()], tag) {
+        let mut full = with_rounds!(schedule, crypt::<R, false>(schedule, first, aad, &mut text));
+        if memory::is_tag(&mut full, tag) {
             return Ok(());
         }
         text.wipe();

@@ -2,6 +2,7 @@
 
 use crate::Error;
 use crate::text::{BLOCK, Text};
+use crate::wipe;
 
 /// Text under one IV: 2^32 - 2 blocks (SP 800-38D s5.2.1.1).
 pub(crate) const TEXT_MAX: u64 = (1 << 36) - 32;
@@ -41,8 +42,27 @@ pub(crate) fn text_with(text_len: u64, piece: &Text<'_>) -> Result<u64, Error> {
     if len > TEXT_MAX { Err(Error::TextLength(len)) } else { Ok(len) }
 }
 
-/// Whether two tags are the same. All bytes are looked at, whatever the first says.
-pub(crate) fn are_equal(a: &[u8], b: &[u8]) -> bool {
-    let difference = a.iter().zip(b).fold(0, |sum, (a, b)| sum | (a ^ b));
-    a.len() == b.len() && core::hint::black_box(difference) == 0
+/// Whether a tag is the message's, or as much of it as was agreed. All bytes are looked at, whatever the first says; then the message's is overwritten, which of a forgery is what the
+/// forger wants to know.
+#[inline]
+pub(crate) fn is_tag(own: &mut [u8], tag: &[u8]) -> bool {
+    let difference = own.iter().zip(tag).fold(0, |sum, (a, b)| sum | (a ^ b));
+    let is_equal = tag.len() <= own.len() && core::hint::black_box(difference) == 0;
+    wipe(own);
+    is_equal
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_tag;
+
+    #[test]
+    fn a_tag_is_compared_whole_and_nothing_is_left_of_the_right_one() {
+        let tag: [u8; 16] = core::array::from_fn(|i| i as u8 + 1);
+        for given in [&tag[..], &tag[..4], &[tag[..15].to_vec(), vec![0]].concat(), &[tag.to_vec(), vec![0]].concat()] {
+            let mut own = tag;
+            assert_eq!(is_tag(&mut own, given), tag.starts_with(given), "{given:?}");
+            assert_eq!(own, [0; 16]);
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! Everything that goes between memory and registers, and all `unsafe` for it. Each function checks that it stays within its buffers.
 
-pub(crate) use crate::checks::are_equal;
+pub(crate) use crate::checks::is_tag;
 pub(crate) use crate::text::{BLOCK, Text, beyond};
 pub(crate) use crate::wipe::wipe;
 use core::arch::x86_64::*;

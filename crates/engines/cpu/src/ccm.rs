@@ -42,14 +42,17 @@ impl Aead for Ccm {
 
     fn open(&self, iv: &[u8], aad: &[u8], mut data: Data<'_>, tag: &[u8]) -> Result<()> {
         check_len(iv, data.input_len())?;
-        let (mask, counter) = self.counters(iv);
+        let (mut expected, counter) = self.counters(iv);
         let mut run = || {
             self.0.ctr(&mut Counter::at(counter), data.reborrow())?;
             self.mac(iv, aad, data.output(), tag.len())
         };
-        let mac = run().map_err(|Refused| failed("to decrypt"))?;
-        let expected: [u8; BLOCK] = core::array::from_fn(|i| mac[i] ^ mask[i]);
-        if constant_time_eq(&expected[..tag.len()], tag) {
+        let mut mac = run().map_err(|Refused| failed("to decrypt"))?;
+        expected.iter_mut().zip(mac).for_each(|(mask, mac)| *mask ^= mac);
+        let is_equal = constant_time_eq(&expected[..tag.len()], tag);
+        // Of a forgery the tag is what the forger wants to know.
+        [&mut expected, &mut mac].into_iter().for_each(|secret| wipe(secret));
+        if is_equal {
             return Ok(());
         }
         data.output().fill(0);

@@ -90,8 +90,8 @@ impl Key {
         check(&text, tag)?;
         #[allow(unsafe_code)]
         // SAFETY: as above.
-        let full = unsafe { crypt::<false>(&self.0, nonce, aad, &mut text) };
-        if memory::are_equal(&full[..tag.len()], tag) {
+        let mut full = unsafe { crypt::<false>(&self.0, nonce, aad, &mut text) };
+        if memory::is_tag(&mut full, tag) {
             return Ok(());
         }
         text.wipe();

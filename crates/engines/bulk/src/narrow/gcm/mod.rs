@@ -16,7 +16,7 @@ use super::ghash::Powers;
 use super::registers::{Registers, Work};
 use super::schedule::{Schedule, expand};
 use crate::Error;
-use crate::checks::{are_equal, check};
+use crate::checks::{check, is_tag};
 use crate::clone::clone_in_place;
 use crate::text::{BLOCK, Text};
 use kernel::Pass;
@@ -75,8 +75,8 @@ impl Key {
     /// Decrypts. If the tag is not the message's, [`Error::Authentication`], and zeros where the text would be.
     pub fn open(&self, iv: &[u8], aad: &[u8], text: Text<'_>, tag: &[u8]) -> Result<(), Error> {
         check(iv, aad, &text, tag)?;
-        let (full, mut text) = self.whole::<false>(iv, aad, text);
-        if are_equal(&full[..tag.len()], tag) {
+        let (mut full, mut text) = self.whole::<false>(iv, aad, text);
+        if is_tag(&mut full, tag) {
             return Ok(());
         }
         text.wipe();
