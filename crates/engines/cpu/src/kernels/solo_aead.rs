@@ -65,10 +65,12 @@ impl<C: Streaming<Message: Ends> + Room> Aead<C> {
 impl<C: Streaming<Message: Ends> + Room> Solo for Aead<C> {
     fn set_key(&mut self, key: &[u8]) -> Result<()> {
         self.at = At::End;
-        if self.key.set(self.algorithm, key)? {
+        let is_another = self.key.set(self.algorithm, key);
+        // One that is refused has taken the place of the one before, too.
+        if !matches!(is_another, Ok(false)) {
             self.message.iter_mut().for_each(Ends::wipe);
         }
-        Ok(())
+        is_another.map(drop)
     }
 
     fn key(&self) -> Option<&[u8]> {
@@ -157,5 +159,25 @@ impl<C: Streaming<Message: Ends> + Room> Solo for Aead<C> {
             (to, message) => to.clone_from(message),
         }
         copy
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bywash_bulk::Text;
+
+    #[test]
+    fn a_key_that_is_refused_leaves_nothing_of_the_message() {
+        if !chacha20_poly1305::is_supported() {
+            return eprintln!("skipped: this processor has no AVX-512 IFMA");
+        }
+        let mut solo = Aead::<chacha20_poly1305::Key>::new(Algorithm::ChaCha20Poly1305, ());
+        solo.set_key(&[7; 32]).expect("a key");
+        solo.start(Direction::Encrypt, &[1; 12]).expect("an IV");
+        solo.update(Data::InPlace(&mut [5; 70])).expect("text");
+        assert!(solo.set_key(&[7; 31]).is_err());
+        let message = solo.message.as_mut().expect("its room is kept");
+        assert!(message.encrypt(Text::in_place(&mut [0])).is_err(), "what was not wiped takes text");
     }
 }
