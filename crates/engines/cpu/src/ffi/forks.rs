@@ -25,6 +25,8 @@ const ROUND: Duration = Duration::from_micros(20);
 static INSIDE: AtomicU32 = AtomicU32::new(0);
 /// Threads that fork.
 static FORKS: AtomicU32 = AtomicU32::new(0);
+/// Forks by which this process came to be, from the first one that was watched.
+static GENERATION: AtomicU32 = AtomicU32::new(0);
 static IS_REGISTERED: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
@@ -98,6 +100,12 @@ pub(crate) fn watch() {
     IS_REGISTERED.store(true, SeqCst);
 }
 
+/// Differs between a process and its children, whose numbers may be the same: a container's first process has 1, and so has its child that is the first of another.
+#[cfg_attr(not(any(target_arch = "x86_64", test)), expect(dead_code, reason = "for the kernels"))]
+pub(crate) fn generation() -> u32 {
+    GENERATION.load(SeqCst)
+}
+
 extern "C" fn prepare() {
     FORKS.fetch_add(1, SeqCst);
     let begun = Instant::now();
@@ -111,6 +119,7 @@ extern "C" fn parent() {
 }
 
 extern "C" fn child() {
+    GENERATION.fetch_add(1, SeqCst);
     FORKS.store(0, SeqCst);
     INSIDE.store(OWN.get(), SeqCst);
 }
@@ -151,7 +160,9 @@ mod tests {
         drop(enter());
         prepare();
         assert!(begun.elapsed() < ENTRY_PATIENCE);
+        let generation = super::generation();
         child();
+        assert_ne!(super::generation(), generation, "a child is told from its parent");
         assert_eq!((FORKS.load(SeqCst), INSIDE.load(SeqCst)), (0, 1), "its thread goes on in the child");
         drop(impatient);
         assert_eq!(INSIDE.load(SeqCst), 0);

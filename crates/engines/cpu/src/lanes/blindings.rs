@@ -4,7 +4,7 @@
 //! processes: a child forgets those that it shares with its parent.
 
 use super::rsa::PrivateLane;
-use crate::ffi::{Refused, random};
+use crate::ffi::{Refused, forks, random};
 use bywash_ifma::LANES;
 use bywash_ifma::rsa::{BlindTask, Blinding, blind};
 use std::sync::Mutex;
@@ -19,8 +19,8 @@ pub(super) struct Blindings(Mutex<Pool>);
 
 #[derive(Default)]
 struct Pool {
-    /// The process in which they were made.
-    process: u32,
+    /// The process in which they were made: its number and its generation.
+    process: (u32, u32),
     waiting: Vec<Blinding>,
 }
 
@@ -44,7 +44,7 @@ impl Blindings {
     /// `None` if another thread is in there: a process that was forked at such a moment would wait for ever.
     fn with<T>(&self, work: impl FnOnce(&mut Vec<Blinding>) -> T) -> Option<T> {
         let mut pool = self.0.try_lock().ok()?;
-        let process = std::process::id();
+        let process = (std::process::id(), forks::generation());
         if pool.process != process {
             *pool = Pool { process, waiting: Vec::with_capacity(KEPT) };
         }
@@ -117,10 +117,14 @@ mod tests {
     #[test]
     fn another_process_has_its_own() {
         let Some(form) = form() else { return };
-        verified(&form, LANES);
-        form.blindings.0.lock().unwrap().process -= 1;
-        assert!(form.blindings.take().is_worn());
-        assert_eq!((waiting(&form), verified(&form, 2)), (0, 2));
+        for another in [|(number, generation): (u32, u32)| (number - 1, generation), |(number, generation)| (number, generation + 1)] {
+            verified(&form, LANES);
+            let mut pool = form.blindings.0.lock().unwrap();
+            pool.process = another(pool.process);
+            drop(pool);
+            assert!(form.blindings.take().is_worn());
+            assert_eq!((waiting(&form), verified(&form, 2)), (0, 2));
+        }
     }
 
     #[test]
