@@ -50,7 +50,8 @@
 //! - Each RSA private result is raised to e and compared before it leaves: a computing fault gives away no factor. Library and kernels
 //!   blind besides. What fails in a kernel is wiped and computed again by the library.
 //! - Modular exponents without a session are used in constant time; by the Chinese remainder theorem each half is computed twice (`exponent`).
-//! - Blowfish alone is not constant-time: it is made of tables that depend on the key.
+//! - Blowfish is not constant-time: it is made of tables that depend on the key. Nor are Twofish and Camellia where the processor lacks AVX-512 with VBMI, BITALG and GFNI: they read
+//!   tables at places that depend on key and data, and [`CpuEngine::describe`](bywash_core::Engine::describe) says so.
 //! - The kernels' Ed25519 public key, which goes into each signature's hash, is compared with the library's.
 //! - ECDSA nonces for the kernels are hashed from fresh random bytes, key and digest, and drawn again where out of range (`lanes::nonce`).
 //! - Private keys whose parts do not belong together are refused when the session is opened.
@@ -166,7 +167,8 @@ impl Engine for CpuEngine {
             Some(_) => "; AES-GCM by kernels",
             None => "",
         };
-        format!("{}; {found}{lanes}{aes}{chacha}{narrow}", ffi::library::version())
+        let legacy = if self.legacy && !legacy::is_constant_time() { "; Twofish and Camellia not in constant time" } else { "" };
+        format!("{}; {found}{lanes}{aes}{chacha}{narrow}{legacy}", ffi::library::version())
     }
 
     fn is_local(&self) -> bool {

@@ -85,3 +85,11 @@ fn the_engine_names_its_library() {
     let text = CpuEngine::new().describe();
     assert!(text.starts_with("AWS-LC "), "{text}");
 }
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn the_engine_says_which_ciphers_are_not_constant_time() {
+    let says_so = |engine: CpuEngine| engine.describe().contains("not in constant time");
+    assert_eq!(says_so(CpuEngine::new()), bywash_legacy::Form::vector().is_none());
+    assert!(!says_so(CpuEngine::without_lanes()), "it has no legacy ciphers");
+}

@@ -9,10 +9,15 @@ use crate::modes::{KeyedMode, Mode};
 use crate::{failed, wrong};
 use bywash_core::{Algorithm, Data, Direction, Keyed, Kind, Result};
 use bywash_legacy::des::{Des, TripleDes};
-use bywash_legacy::{BlockCipher, Camellia, Rc6, Serpent, Twofish, modes};
+use bywash_legacy::{BlockCipher, Camellia, Form, Rc6, Serpent, Twofish, modes};
 
 /// Whether this processor's architecture has them.
 pub(crate) const IS_HERE: bool = true;
+
+/// Whether all of them are computed in constant time: the portable forms of Twofish and Camellia are not.
+pub(crate) fn is_constant_time() -> bool {
+    Form::vector().is_some()
+}
 
 /// Bytes that are copied from input to output before they are encrypted there: they are still in the first-level cache then.
 const PIECE: usize = 16 << 10;
