@@ -29,6 +29,8 @@ mod bytes;
 mod camellia;
 mod cipher;
 pub mod des;
+#[cfg(test)]
+mod leftovers;
 pub mod modes;
 mod rc6;
 mod serpent;

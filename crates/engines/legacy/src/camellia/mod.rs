@@ -8,23 +8,27 @@ mod vector;
 
 use crate::cipher::{BLOCK_MAX, BadKey, BlockCipher, Form, assert_whole};
 use crate::modes;
-use schedule::{Keys, SBOX, f, reversed, schedule};
-use zeroize::ZeroizeOnDrop;
+use schedule::{KEYS_MAX, Keys, SBOX, f, reverse, schedule};
+use zeroize::{ZeroizeOnDrop, Zeroizing};
 
 const BLOCK: usize = 16;
 
 /// **Legacy.** Camellia with keys of 16, 24 or 32 bytes; blocks of 16 bytes.
 ///
 /// The portable form reads the S-box at places that depend on key and data: **not constant time**.
-#[derive(Clone, ZeroizeOnDrop)]
+#[derive(Clone)]
 pub struct Camellia {
-    #[zeroize(skip)]
     form: Form,
+    orders: Box<Orders>,
+    /// Times of six rounds.
+    sixes: usize,
+}
+
+/// The keys of both directions; in a box before they are filled, since what moves leaves a copy.
+#[derive(Clone)]
+struct Orders {
     encryption: Order,
     decryption: Order,
-    /// Times of six rounds.
-    #[zeroize(skip)]
-    sixes: usize,
 }
 
 /// The keys in the order of a direction.
@@ -36,9 +40,15 @@ struct Order {
 }
 
 impl Order {
-    fn new(keys: Keys, used: usize) -> Self {
-        let spread = vector::carried(&keys[..used]).map(|key| key.to_be_bytes().map(|byte| u64::from_ne_bytes([byte; 8])));
-        Self { keys, spread }
+    const EMPTY: Self = Self { keys: [0; KEYS_MAX], spread: [[0; 8]; vector::KEYS_MAX] };
+
+    /// Spreads as many keys as are used.
+    fn spread(&mut self, used: usize) {
+        let mut carried = Zeroizing::new([0; vector::KEYS_MAX]);
+        vector::carry(&self.keys[..used], &mut carried);
+        for (spread, key) in self.spread.iter_mut().zip(carried.iter()) {
+            spread.iter_mut().zip(key.to_be_bytes()).for_each(|(eight, byte)| *eight = u64::from_ne_bytes([byte; 8]));
+        }
     }
 }
 
@@ -49,25 +59,25 @@ impl BlockCipher for Camellia {
 
     fn with_form(key: &[u8], form: Form) -> Result<Self, BadKey> {
         BadKey::check::<Self>(key)?;
-        let (encryption, used) = schedule(key);
-        Ok(Self {
-            form,
-            encryption: Order::new(encryption, used),
-            decryption: Order::new(reversed(&encryption, used), used),
-            sixes: used / 8,
-        })
+        let mut orders = Box::new(Orders { encryption: Order::EMPTY, decryption: Order::EMPTY });
+        let Orders { encryption, decryption } = &mut *orders;
+        let used = schedule(key, &mut encryption.keys);
+        reverse(&encryption.keys[..used], &mut decryption.keys[..used]);
+        encryption.spread(used);
+        decryption.spread(used);
+        Ok(Self { form, orders, sixes: used / 8 })
     }
 
     fn encrypt_blocks(&self, blocks: &mut [u8]) {
-        self.run(&self.encryption, blocks);
+        self.run(&self.orders.encryption, blocks);
     }
 
     fn decrypt_blocks(&self, blocks: &mut [u8]) {
-        self.run(&self.decryption, blocks);
+        self.run(&self.orders.decryption, blocks);
     }
 
     fn xor_stream(&self, counter: u128, data: &mut [u8], open: &mut [u8; BLOCK_MAX]) {
-        let keys = &self.encryption.spread[..vector::KEYS_OF_SIX * self.sixes];
+        let keys = &self.orders.encryption.spread[..vector::KEYS_OF_SIX * self.sixes];
         match self.form.is_vector() && data.len() > vector::FEW {
             // SAFETY: the form says that the processor has been asked.
             true => unsafe { stream::xor_stream(keys, counter, data, open) },
@@ -116,4 +126,14 @@ fn fl_inverse(x: u64, key: u64) -> u64 {
     left ^= right | key as u32;
     right ^= (left & (key >> 32) as u32).rotate_left(1);
     u64::from(left) << 32 | u64::from(right)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_copy_of_the_keys_is_left() {
+        crate::leftovers::assert_none(|cipher: &Camellia| &*cipher.orders);
+    }
 }

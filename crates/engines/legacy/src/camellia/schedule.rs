@@ -17,7 +17,8 @@ pub(crate) const SBOX: [u8; 256] = [
 
 /// Round keys in the order of their use: two for whitening, then six for rounds and two for the layer after them, again and again; the last
 /// two for whitening.
-pub(crate) type Keys = [u64; 34];
+pub(crate) type Keys = [u64; KEYS_MAX];
+pub(crate) const KEYS_MAX: usize = 34;
 
 /// The function F, with a way to look the S-box s1 up.
 #[inline(always)]
@@ -51,13 +52,18 @@ fn mix(half: u128, constants: [u64; 2]) -> u128 {
     u128::from(left) << 64 | u128::from(right)
 }
 
-/// The round keys of a key of 16, 24 or 32 bytes, and how many they are: 26 or 34.
-pub(crate) fn schedule(key: &[u8]) -> (Keys, usize) {
+/// The round keys of a key of 16, 24 or 32 bytes; the result is how many they are: 26 or 34.
+pub(crate) fn schedule(key: &[u8], keys: &mut Keys) -> usize {
     const SIGMA: [[u64; 2]; 3] = [
         [0xa09e_667f_3bcc_908b, 0xb67a_e858_4caa_73b2],
         [0xc6ef_372f_e94f_82be, 0x54ff_53a5_f1d3_6f1c],
         [0x10e5_27fa_de68_2d1d, 0xb056_88c2_b3e6_c1fd],
     ];
+    // Places in `all`: both halves of the key, and what becomes of them.
+    const KL: usize = 0;
+    const KR: usize = 1;
+    const KA: usize = 2;
+    const KB: usize = 3;
     let mut padded = Zeroizing::new([0; 32]);
     padded[..key.len()].copy_from_slice(key);
     if key.len() == 24 {
@@ -65,44 +71,41 @@ pub(crate) fn schedule(key: &[u8]) -> (Keys, usize) {
             padded[i] = !padded[i - 8];
         }
     }
-    let half = |at: usize| u128::from_be_bytes(*padded[at..].first_chunk().expect("32 bytes"));
-    let (kl, kr) = (half(0), half(16));
-    let ka = mix(mix(kl ^ kr, SIGMA[0]) ^ kl, SIGMA[1]);
-    let kb = mix(ka ^ kr, SIGMA[2]);
-
-    let mut keys = [0; 34];
-    let mut used = 0;
-    let mut take = |words: &[u64]| {
-        keys[used..][..words.len()].copy_from_slice(words);
-        used += words.len();
-    };
-    // A half turned left by so many bits, both words of it.
-    let both = |half: u128, bits: u32| [(half.rotate_left(bits) >> 64) as u64, half.rotate_left(bits) as u64];
-    if key.len() == 16 {
-        for (half, bits) in [(kl, 0), (ka, 0), (kl, 15), (ka, 15), (ka, 30), (kl, 45)] {
-            take(&both(half, bits));
-        }
-        take(&[both(ka, 45)[0], both(kl, 60)[1]]);
-        for (half, bits) in [(ka, 60), (kl, 77), (kl, 94), (ka, 94), (kl, 111), (ka, 111)] {
-            take(&both(half, bits));
-        }
-    } else {
-        let first = [(kl, 0), (kb, 0), (kr, 15), (ka, 15), (kr, 30), (kb, 30), (kl, 45), (ka, 45), (kl, 60)];
-        let second = [(kr, 60), (kb, 60), (kl, 77), (ka, 77), (kr, 94), (ka, 94), (kl, 111), (kb, 111)];
-        for (half, bits) in first.into_iter().chain(second) {
-            take(&both(half, bits));
-        }
+    let mut all = Zeroizing::new([0u128; 4]);
+    for (half, bytes) in all.iter_mut().zip(padded.as_chunks().0) {
+        *half = u128::from_be_bytes(*bytes);
     }
-    (keys, used)
+    all[KA] = mix(mix(all[KL] ^ all[KR], SIGMA[0]) ^ all[KL], SIGMA[1]);
+    all[KB] = mix(all[KA] ^ all[KR], SIGMA[2]);
+
+    let mut used = 0;
+    // Words of one of them turned left by so many bits: both, the first or the second.
+    let mut take = |(half, bits): (usize, u32), words: &[usize]| {
+        for word in words {
+            keys[used] = (all[half].rotate_left(bits) >> (64 * (1 - word))) as u64;
+            used += 1;
+        }
+    };
+    if key.len() == 16 {
+        [(KL, 0), (KA, 0), (KL, 15), (KA, 15), (KA, 30), (KL, 45)].into_iter().for_each(|turned| take(turned, &[0, 1]));
+        take((KA, 45), &[0]);
+        take((KL, 60), &[1]);
+        [(KA, 60), (KL, 77), (KL, 94), (KA, 94), (KL, 111), (KA, 111)].into_iter().for_each(|turned| take(turned, &[0, 1]));
+    } else {
+        let first = [(KL, 0), (KB, 0), (KR, 15), (KA, 15), (KR, 30), (KB, 30), (KL, 45), (KA, 45), (KL, 60)];
+        let second = [(KR, 60), (KB, 60), (KL, 77), (KA, 77), (KR, 94), (KA, 94), (KL, 111), (KB, 111)];
+        first.into_iter().chain(second).for_each(|turned| take(turned, &[0, 1]));
+    }
+    used
 }
 
-/// The same keys in the order of decryption.
-pub(crate) fn reversed(keys: &Keys, used: usize) -> Keys {
-    let mut reversed = *keys;
-    reversed[..used].reverse();
+/// The keys that are used in the order of decryption.
+pub(crate) fn reverse(keys: &[u64], reversed: &mut [u64]) {
+    let used = keys.len();
+    reversed.copy_from_slice(keys);
+    reversed.reverse();
     reversed.swap(0, 1);
     reversed.swap(used - 2, used - 1);
-    reversed
 }
 
 #[cfg(test)]

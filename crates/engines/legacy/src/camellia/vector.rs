@@ -9,7 +9,6 @@ use super::alone::one;
 use crate::bytes::{GROUP, Word, exchange_bytes, load, matrix, store};
 use crate::cipher::in_groups;
 use core::arch::x86_64::*;
-use zeroize::Zeroizing;
 
 /// Half of the blocks: its eight bytes, the most significant first.
 pub(super) type Half = [__m512i; 8];
@@ -23,9 +22,8 @@ pub(super) const KEYS_MAX: usize = 4 * KEYS_OF_SIX;
 /// The keys as the kernel takes them: a half already holds the key with which it goes into its next round, so that each round adds, for nothing, the
 /// difference to the one after that. For six rounds: both keys of what comes before them; the first round's; the differences; and what the right half
 /// is left with. Whitening is part of them.
-pub(super) fn carried(keys: &[u64]) -> Zeroizing<[u64; KEYS_MAX]> {
+pub(super) fn carry(keys: &[u64], carried: &mut [u64; KEYS_MAX]) {
     let (sixes, last) = keys.as_chunks::<8>();
-    let mut carried = Zeroizing::new([0; KEYS_MAX]);
     for (n, [first, second, k @ ..]) in sixes.iter().enumerate() {
         let six = &mut carried[KEYS_OF_SIX * n..][..KEYS_OF_SIX];
         six.copy_from_slice(&[*first, *second, k[0], k[1], k[0] ^ k[2], k[1] ^ k[3], k[2] ^ k[4], k[3] ^ k[5], k[4], k[5]]);
@@ -38,7 +36,6 @@ pub(super) fn carried(keys: &[u64]) -> Zeroizing<[u64; KEYS_MAX]> {
             six[9] ^= last[0];
         }
     }
-    carried
 }
 
 /// Before the inversion: the images of the bits, and of zero.

@@ -90,13 +90,13 @@ static TABLES: [[u8; 64]; 4] = {
     tables
 };
 
-/// The round keys of a key.
-pub(super) fn round_keys(key: &[u8; BLOCK]) -> RoundKeys {
+/// Makes the round keys of a key.
+pub(super) fn fill(key: &[u8; BLOCK], keys: &mut RoundKeys) {
     let key = u64::from_le_bytes(*key);
-    SCHEDULE.map(|bits| {
+    for (keys, bits) in keys.iter_mut().zip(&SCHEDULE) {
         let each = bits.iter().enumerate();
-        each.fold(SECOND, |keys, (i, place)| keys | (key >> (place & 63) & 1) << (i / 6 * 8 + 5 - i % 6))
-    })
+        *keys = each.fold(SECOND, |keys, (i, place)| keys | (key >> (place & 63) & 1) << (i / 6 * 8 + 5 - i % 6));
+    }
 }
 
 /// The passes over each block.

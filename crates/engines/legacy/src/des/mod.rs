@@ -25,21 +25,24 @@ use zeroize::{Zeroize, ZeroizeOnDrop};
 const BLOCK: usize = 8;
 
 /// **Legacy.** DES with a key of eight bytes, whose parity bits are ignored. A key can be found by trying all.
-#[derive(Clone, ZeroizeOnDrop)]
+#[derive(Clone)]
 pub struct Des {
-    #[zeroize(skip)]
     form: Form,
-    key: [u8; 8],
-    schedule: Schedule,
+    keyed: Box<Keyed<1>>,
 }
 
 /// **Legacy.** 3DES (TDEA) with two keys (16 bytes) or three (24 bytes), whose parity bits are ignored.
-#[derive(Clone, ZeroizeOnDrop)]
+#[derive(Clone)]
 pub struct TripleDes {
-    #[zeroize(skip)]
     form: Form,
-    keys: [[u8; 8]; 3],
-    schedules: [Schedule; 3],
+    keyed: Box<Keyed<3>>,
+}
+
+/// The keys of some passes; in a box before they are filled, since what moves leaves a copy.
+#[derive(Clone, ZeroizeOnDrop)]
+struct Keyed<const PASSES: usize> {
+    keys: [[u8; 8]; PASSES],
+    schedules: [Schedule; PASSES],
 }
 
 /// A key as the kernels take it.
@@ -76,7 +79,7 @@ impl Passes for Des {
     }
 
     fn passes(&self) -> impl Iterator<Item = (&[u8; 8], Direction)> {
-        [(&self.key, Direction::Encrypt)].into_iter()
+        self.keyed.keys.iter().zip([Direction::Encrypt])
     }
 }
 
@@ -86,15 +89,37 @@ impl Passes for TripleDes {
     }
 
     fn passes(&self) -> impl Iterator<Item = (&[u8; 8], Direction)> {
-        self.keys.iter().zip([Direction::Encrypt, Direction::Decrypt, Direction::Encrypt])
+        self.keyed.keys.iter().zip([Direction::Encrypt, Direction::Decrypt, Direction::Encrypt])
+    }
+}
+
+impl<const PASSES: usize> Keyed<PASSES> {
+    /// Those of the parts of a key, the first of which comes again where there are not enough.
+    fn new(key: &[u8]) -> Box<Self> {
+        let mut keyed = Box::new(Self { keys: [[0; 8]; PASSES], schedules: [const { Schedule::EMPTY }; PASSES] });
+        let parts = key.as_chunks().0;
+        for ((own, schedule), part) in keyed.each_pass().zip(parts.iter().chain(parts)) {
+            own.copy_from_slice(part);
+            schedule.fill(part);
+        }
+        keyed
+    }
+
+    fn each_pass(&mut self) -> impl Iterator<Item = (&mut [u8; 8], &mut Schedule)> {
+        self.keys.iter_mut().zip(&mut self.schedules)
     }
 }
 
 impl Schedule {
-    fn new(key: &[u8; 8]) -> Self {
+    const EMPTY: Self = Self { masks: [0; 64], alone: [0; 16] };
+
+    fn fill(&mut self, key: &[u8; 8]) {
         let bits = u64::from_le_bytes(*key);
-        // For each bit of the key all ones or all zeros.
-        Self { masks: std::array::from_fn(|bit| 0u64.wrapping_sub(bits >> bit & 1)), alone: alone::round_keys(key) }
+        for (bit, mask) in self.masks.iter_mut().enumerate() {
+            // For each bit of the key all ones or all zeros.
+            *mask = 0u64.wrapping_sub(bits >> bit & 1);
+        }
+        alone::fill(key, &mut self.alone);
     }
 }
 
@@ -146,16 +171,15 @@ impl BlockCipher for Des {
 
     fn with_form(key: &[u8], form: Form) -> Result<Self, BadKey> {
         BadKey::check::<Self>(key)?;
-        let key = *key.first_chunk().expect("checked");
-        Ok(Self { form, key, schedule: Schedule::new(&key) })
+        Ok(Self { form, keyed: Keyed::new(key) })
     }
 
     fn encrypt_blocks(&self, blocks: &mut [u8]) {
-        run(self.form, [(&self.schedule, Direction::Encrypt)], blocks);
+        run(self.form, [(&self.keyed.schedules[0], Direction::Encrypt)], blocks);
     }
 
     fn decrypt_blocks(&self, blocks: &mut [u8]) {
-        run(self.form, [(&self.schedule, Direction::Decrypt)], blocks);
+        run(self.form, [(&self.keyed.schedules[0], Direction::Decrypt)], blocks);
     }
 }
 
@@ -166,18 +190,27 @@ impl BlockCipher for TripleDes {
 
     fn with_form(key: &[u8], form: Form) -> Result<Self, BadKey> {
         BadKey::check::<Self>(key)?;
-        let part = |n: usize| *key[8 * n..].first_chunk().expect("checked");
-        let keys = [part(0), part(1), part(if key.len() == 24 { 2 } else { 0 })];
-        Ok(Self { form, keys, schedules: keys.each_ref().map(Schedule::new) })
+        Ok(Self { form, keyed: Keyed::new(key) })
     }
 
     fn encrypt_blocks(&self, blocks: &mut [u8]) {
-        let [first, second, third] = &self.schedules;
+        let [first, second, third] = &self.keyed.schedules;
         run(self.form, [(first, Direction::Encrypt), (second, Direction::Decrypt), (third, Direction::Encrypt)], blocks);
     }
 
     fn decrypt_blocks(&self, blocks: &mut [u8]) {
-        let [first, second, third] = &self.schedules;
+        let [first, second, third] = &self.keyed.schedules;
         run(self.form, [(third, Direction::Decrypt), (second, Direction::Encrypt), (first, Direction::Decrypt)], blocks);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_copy_of_the_keys_is_left() {
+        crate::leftovers::assert_none(|cipher: &Des| &*cipher.keyed);
+        crate::leftovers::assert_none(|cipher: &TripleDes| &*cipher.keyed);
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! What a gate reads besides key words need not be an input with its key: a sum of two inputs takes the sum of their keys, a function of one input and
 //! something else takes the key in the gate itself, and an input that is only added to what comes out may stay without its key. The output then lacks that
-//! key, and so does, through the linear transformation, the round after it, whose keys make up for it ([`prepared`]). Found by a search over all circuits that begin with three or
+//! key, and so does, through the linear transformation, the round after it, whose keys make up for it ([`prepare`]). Found by a search over all circuits that begin with three or
 //! four sums of one or two inputs and their keys and have two gates before the outputs, or three drawn at random. It found nothing shorter for S1, S3 and S7, which
 //! have their keys added as usual.
 
@@ -33,10 +33,10 @@ fn sum(words: &[u32; 4], which: u8) -> u32 {
     words.iter().enumerate().fold(0, |sum, (i, word)| sum ^ word & 0u32.wrapping_sub(u32::from(which >> i & 1)))
 }
 
-/// The keys of all rounds but the last, from those of the key schedule.
-pub(super) fn prepared(keys: &[[u32; 4]; 33]) -> [Mixed; 32] {
+/// Makes the keys of all rounds but the last from those of the key schedule.
+pub(super) fn prepare(keys: &[[u32; 4]; 33], prepared: &mut [Mixed; 32]) {
     let mut missing = [0; 4];
-    std::array::from_fn(|round| {
+    for (round, mixed) in prepared.iter_mut().enumerate() {
         let (takes, lacks) = TAKES[round % 8];
         let words = std::array::from_fn(|i| keys[round][i] ^ missing[i]);
         let mut without = [0; 4];
@@ -44,12 +44,10 @@ pub(super) fn prepared(keys: &[[u32; 4]; 33]) -> [Mixed; 32] {
             without[output] = sum(&words, which);
         }
         missing = linear(without);
-        let mut mixed = [0; 5];
         for (mixed, which) in mixed.iter_mut().zip(takes) {
             *mixed = sum(&words, *which);
         }
-        mixed
-    })
+    }
 }
 
 /// 10 gates. Keys: ka ^ kc, kd, ka ^ kd, kb, kb ^ kc.

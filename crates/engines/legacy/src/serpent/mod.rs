@@ -14,17 +14,22 @@ use circuits::*;
 use zeroize::{ZeroizeOnDrop, Zeroizing};
 
 /// **Legacy.** Serpent with keys of 16, 24 or 32 bytes; blocks of 16 bytes, little-endian as in the reference implementation.
-#[derive(Clone, ZeroizeOnDrop)]
+#[derive(Clone)]
 pub struct Serpent {
-    #[zeroize(skip)]
     form: Form,
-    keys: [[u32; 4]; 33],
+    keys: Box<Keys>,
+}
+
+/// In a box before they are filled: what moves leaves a copy.
+#[derive(Clone, ZeroizeOnDrop)]
+struct Keys {
+    rounds: [[u32; 4]; 33],
     /// Those of encryption but for the last.
     mixed: [keyed::Mixed; 32],
 }
 
 /// The key schedule, section 4 of the submission: short keys are ended by a one bit.
-fn schedule(key: &[u8]) -> [[u32; 4]; 33] {
+fn schedule(key: &[u8], rounds: &mut [[u32; 4]; 33]) {
     /// The golden ratio's fraction.
     const PHI: u32 = 0x9e37_79b9;
     let mut padded = Zeroizing::new([0; 32]);
@@ -41,7 +46,9 @@ fn schedule(key: &[u8]) -> [[u32; 4]; 33] {
         words[i + 8] = mixed.rotate_left(11);
     }
     let circuits = [s3, s2, s1, s0, s7, s6, s5, s4];
-    std::array::from_fn(|i| circuits[i % 8](*words[8 + 4 * i..].first_chunk().expect("33 times four words")))
+    for (i, (round, words)) in rounds.iter_mut().zip(words[8..].as_chunks().0).enumerate() {
+        *round = circuits[i % 8](*words);
+    }
 }
 
 #[inline(always)]
@@ -89,8 +96,11 @@ impl WordCipher for Serpent {
     const NAME: &'static str = "Serpent";
 
     fn schedule(key: &[u8], form: Form) -> Self {
-        let keys = schedule(key);
-        Self { form, keys, mixed: keyed::prepared(&keys) }
+        let mut keys = Box::new(Keys { rounds: [[0; 4]; 33], mixed: [[0; 5]; 32] });
+        let Keys { rounds, mixed } = &mut *keys;
+        schedule(key, rounds);
+        keyed::prepare(rounds, mixed);
+        Self { form, keys }
     }
 
     fn form(&self) -> Form {
@@ -99,7 +109,7 @@ impl WordCipher for Serpent {
 
     #[inline(always)]
     fn encrypt<W: Words, const N: usize>(&self, sets: &mut [[W; 4]; N]) {
-        for (eight, keys) in self.mixed.as_chunks::<8>().0.iter().enumerate() {
+        for (eight, keys) in self.keys.mixed.as_chunks::<8>().0.iter().enumerate() {
             // In the first round nothing has been before, so in the last one a key stands in the place of the linear transformation.
             if eight > 0 {
                 each!(sets, |set| keyed::s0(linear(set), &keys[0]));
@@ -114,14 +124,14 @@ impl WordCipher for Serpent {
             each!(sets, |set| keyed::s6(linear(set), &keys[6]));
             each!(sets, |set| s7(mix(linear(set), &keys[7])));
         }
-        each!(sets, |set| mix(set, &self.keys[32]));
+        each!(sets, |set| mix(set, &self.keys.rounds[32]));
     }
 
     #[inline(always)]
     fn decrypt<W: Words, const N: usize>(&self, sets: &mut [[W; 4]; N]) {
-        each!(sets, |set| mix(set, &self.keys[32]));
+        each!(sets, |set| mix(set, &self.keys.rounds[32]));
         for eight in (0..4).rev() {
-            let keys = &self.keys[8 * eight..][..8];
+            let keys = &self.keys.rounds[8 * eight..][..8];
             if eight < 3 {
                 each!(sets, |set| mix(s7_inverse(linear_inverse(set)), &keys[7]));
             } else {
@@ -135,5 +145,15 @@ impl WordCipher for Serpent {
             each!(sets, |set| mix(s1_inverse(linear_inverse(set)), &keys[1]));
             each!(sets, |set| mix(s0_inverse(linear_inverse(set)), &keys[0]));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_copy_of_the_keys_is_left() {
+        crate::leftovers::assert_none(|cipher: &Serpent| &*cipher.keys);
     }
 }

@@ -3,7 +3,7 @@
 
 use super::schedule::SBoxes;
 use super::vector::multiplication;
-use super::{BLOCK, ROUNDS, Twofish};
+use super::{BLOCK, Keyed, ROUNDS};
 use core::arch::x86_64::*;
 
 /// Two words in the low eight bytes of a register.
@@ -13,7 +13,7 @@ type Pair = __m128i;
 type Tables = [[__m512i; 4]; 4];
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,gfni")]
-pub(super) fn run<const ENCRYPT: bool>(cipher: &Twofish, blocks: &mut [u8]) {
+pub(super) fn run<const ENCRYPT: bool>(cipher: &Keyed, blocks: &mut [u8]) {
     let tables = tables(&cipher.sboxes);
     for block in blocks.as_chunks_mut().0 {
         one::<ENCRYPT>(cipher, &tables, block);
@@ -36,13 +36,13 @@ fn tables(sboxes: &SBoxes) -> Tables {
 /// Two words of the key.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,gfni")]
-fn keys(cipher: &Twofish, at: usize) -> Pair {
+fn keys(cipher: &Keyed, at: usize) -> Pair {
     _mm_cvtsi64_si128((u64::from(cipher.keys[at]) | u64::from(cipher.keys[at + 1]) << 32) as i64)
 }
 
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,gfni")]
-fn one<const ENCRYPT: bool>(cipher: &Twofish, tables: &Tables, block: &mut [u8; BLOCK]) {
+fn one<const ENCRYPT: bool>(cipher: &Keyed, tables: &Tables, block: &mut [u8; BLOCK]) {
     let [first, last] = if ENCRYPT { [0, 4] } else { [4, 0] };
     // SAFETY: the block has 16 bytes, which need no alignment.
     let words = unsafe { _mm_loadu_si128(block.as_ptr().cast()) };

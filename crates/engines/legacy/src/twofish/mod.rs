@@ -16,10 +16,15 @@ const ROUNDS: usize = 16;
 /// **Legacy.** Twofish with keys of 16, 24 or 32 bytes; blocks of 16 bytes.
 ///
 /// The portable form reads its tables at places that depend on key and data: **not constant time**.
-#[derive(Clone, ZeroizeOnDrop)]
+#[derive(Clone)]
 pub struct Twofish {
-    #[zeroize(skip)]
     form: Form,
+    keyed: Box<Keyed>,
+}
+
+/// What the key becomes; in a box before it is filled, since what moves leaves a copy.
+#[derive(Clone, ZeroizeOnDrop)]
+struct Keyed {
     sboxes: SBoxes,
     keys: [u32; 40],
 }
@@ -31,22 +36,23 @@ impl BlockCipher for Twofish {
 
     fn with_form(key: &[u8], form: Form) -> Result<Self, BadKey> {
         BadKey::check::<Self>(key)?;
-        let mut keyed = Self { form, sboxes: [[0; 256]; 4], keys: [0; 40] };
+        let mut keyed = Box::new(Keyed { sboxes: [[0; 256]; 4], keys: [0; 40] });
+        let Keyed { sboxes, keys } = &mut *keyed;
         let look_up: LookUp = match form.is_vector() {
             // SAFETY: the form says that the processor has been asked.
             true => |table, bytes| unsafe { vector::look_up_bytes(table, bytes) },
-            false => |table, bytes| bytes.map(|byte| table[usize::from(byte)]),
+            false => |table, bytes| bytes.iter_mut().for_each(|byte| *byte = table[usize::from(*byte)]),
         };
-        schedule(key, look_up, &mut keyed.sboxes, &mut keyed.keys);
-        Ok(keyed)
+        schedule(key, look_up, sboxes, keys);
+        Ok(Self { form, keyed })
     }
 
     fn encrypt_blocks(&self, blocks: &mut [u8]) {
         assert_whole(blocks, BLOCK);
         match self.form.is_vector() {
             // SAFETY: the form says that the processor has been asked.
-            true => unsafe { vector::run::<true>(self, blocks) },
-            false => self.each_block(blocks, Self::encrypt),
+            true => unsafe { vector::run::<true>(&self.keyed, blocks) },
+            false => self.keyed.each_block(blocks, Keyed::encrypt),
         }
     }
 
@@ -54,22 +60,22 @@ impl BlockCipher for Twofish {
         assert_whole(blocks, BLOCK);
         match self.form.is_vector() {
             // SAFETY: the form says that the processor has been asked.
-            true => unsafe { vector::run::<false>(self, blocks) },
-            false => self.each_block(blocks, Self::decrypt),
+            true => unsafe { vector::run::<false>(&self.keyed, blocks) },
+            false => self.keyed.each_block(blocks, Keyed::decrypt),
         }
     }
 
     fn xor_stream(&self, counter: u128, data: &mut [u8], open: &mut [u8; BLOCK_MAX]) {
         match self.form.is_vector() && data.len() > vector::FEW {
             // SAFETY: the form says that the processor has been asked.
-            true => unsafe { vector::xor_stream(self, counter, data, open) },
+            true => unsafe { vector::xor_stream(&self.keyed, counter, data, open) },
             false => modes::xor_stream(self, counter, data, open),
         }
     }
 }
 
 /// The portable form, section 4 of the submission.
-impl Twofish {
+impl Keyed {
     fn each_block(&self, blocks: &mut [u8], cipher: impl Fn(&Self, [u32; 4]) -> [u32; 4]) {
         for block in blocks.as_chunks_mut::<BLOCK>().0 {
             let words = block.as_chunks_mut().0;
@@ -109,5 +115,15 @@ impl Twofish {
         }
         let state = [a, b, c, d];
         std::array::from_fn(|i| state[i] ^ self.keys[i])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_copy_of_the_keys_is_left() {
+        crate::leftovers::assert_none(|cipher: &Twofish| &*cipher.keyed);
     }
 }

@@ -42,14 +42,15 @@ const fn permutation(t: [[u8; 16]; 4]) -> [u8; 256] {
 const ORDER: [[usize; 4]; 5] = [[1, 0, 0, 1], [1, 1, 0, 0], [0, 1, 0, 1], [0, 0, 1, 1], [1, 0, 1, 0]];
 
 /// Looks each byte up in the table.
-pub(crate) type LookUp = fn(&[u8; 256], [u8; 64]) -> [u8; 64];
+pub(crate) type LookUp = fn(&[u8; 256], &mut [u8; 64]);
 
 /// The permutations of one byte place with the key words between them, for 64 words.
-fn permute(place: usize, mut x: [u8; 64], words: &[[u8; 4]], look_up: LookUp) -> [u8; 64] {
+fn permute(place: usize, x: &mut [u8; 64], words: &[[u8; 4]], look_up: LookUp) {
     for (stage, word) in words.iter().enumerate().rev() {
-        x = look_up(&Q[ORDER[3 - stage][place]], x).map(|byte| byte ^ word[place]);
+        look_up(&Q[ORDER[3 - stage][place]], x);
+        x.iter_mut().for_each(|byte| *byte ^= word[place]);
     }
-    look_up(&Q[ORDER[4][place]], x)
+    look_up(&Q[ORDER[4][place]], x);
 }
 
 /// `a * b` modulo a polynomial of degree eight. `b` is public.
@@ -93,22 +94,25 @@ fn rs(key: &[u8; 8]) -> [u8; 4] {
 pub(crate) fn schedule(key: &[u8], look_up: LookUp, sboxes: &mut SBoxes, keys: &mut [u32; 40]) {
     let (words, _) = key.as_chunks();
     // The function h with every second word of the key, on words whose bytes are all `first`, `first + 2` and so on.
-    let h = |first: usize| {
+    let mut places = Zeroizing::new([[[0; 64]; 4]; 2]);
+    for (first, places) in places.iter_mut().enumerate() {
         let words: Zeroizing<Vec<[u8; 4]>> = Zeroizing::new(words.iter().skip(first).step_by(2).copied().collect());
-        let bytes = std::array::from_fn(|i| (first + 2 * i) as u8);
-        let places: Zeroizing<[[u8; 64]; 4]> = Zeroizing::new(std::array::from_fn(|place| permute(place, bytes, &words, look_up)));
-        move |i: usize| mds(places.each_ref().map(|bytes| bytes[i]))
-    };
-    let (even, odd) = (h(0), h(1));
+        for (place, values) in places.iter_mut().enumerate() {
+            *values = std::array::from_fn(|i| (first + 2 * i) as u8);
+            permute(place, values, &words, look_up);
+        }
+    }
+    let h = |first: usize, i: usize| mds(places[first].each_ref().map(|bytes| bytes[i]));
     for (i, pair) in keys.as_chunks_mut().0.iter_mut().enumerate() {
-        let (a, b) = (even(i), odd(i).rotate_left(8));
+        let (a, b) = (h(0, i), h(1, i).rotate_left(8));
         *pair = [a.wrapping_add(b), a.wrapping_add(b.wrapping_mul(2)).rotate_left(9)];
     }
     // The words of g's key come last first.
     let of_g = Zeroizing::new(key.as_chunks().0.iter().rev().map(rs).collect::<Vec<_>>());
     for (place, sbox) in sboxes.iter_mut().enumerate() {
         for (quarter, values) in sbox.as_chunks_mut().0.iter_mut().enumerate() {
-            *values = permute(place, std::array::from_fn(|i| (64 * quarter + i) as u8), &of_g, look_up);
+            *values = std::array::from_fn(|i| (64 * quarter + i) as u8);
+            permute(place, values, &of_g, look_up);
         }
     }
 }

@@ -5,7 +5,7 @@
 //! multiplies whole registers. No address depends on anything secret.
 
 use super::schedule::{MDS_POLYNOMIAL, multiply};
-use super::{BLOCK, ROUNDS, Twofish, alone};
+use super::{BLOCK, Keyed, ROUNDS, alone};
 use crate::bytes::{GROUP, Word, count, exchange_bytes, load, matrix, store, xor_into};
 use crate::cipher::{BLOCK_MAX, in_groups, keep};
 use crate::word::{Word as _, Zmm};
@@ -25,7 +25,7 @@ pub(super) const fn multiplication(factor: u8) -> i64 {
 pub(super) const FEW: usize = 4 * BLOCK;
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,gfni")]
-pub(super) fn run<const ENCRYPT: bool>(cipher: &Twofish, blocks: &mut [u8]) {
+pub(super) fn run<const ENCRYPT: bool>(cipher: &Keyed, blocks: &mut [u8]) {
     if blocks.len() <= FEW {
         return alone::run::<ENCRYPT>(cipher, blocks);
     }
@@ -34,13 +34,13 @@ pub(super) fn run<const ENCRYPT: bool>(cipher: &Twofish, blocks: &mut [u8]) {
 
 /// [`crate::BlockCipher::xor_stream`].
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,gfni")]
-pub(super) fn xor_stream(cipher: &Twofish, mut counter: u128, data: &mut [u8], open: &mut [u8; BLOCK_MAX]) {
+pub(super) fn xor_stream(cipher: &Keyed, mut counter: u128, data: &mut [u8], open: &mut [u8; BLOCK_MAX]) {
     let len = data.len();
     in_groups!(GROUP, data, |blocks| xor_into(group::<true>(cipher, count(&mut counter)), blocks), |behind| keep(open, len, behind));
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,gfni")]
-fn group<const ENCRYPT: bool>(cipher: &Twofish, mut state: [Word; 4]) -> [Word; 4] {
+fn group<const ENCRYPT: bool>(cipher: &Keyed, mut state: [Word; 4]) -> [Word; 4] {
     let [first, last] = if ENCRYPT { [0, 4] } else { [4, 0] };
     whiten(&mut state, &cipher.keys[first..]);
     for step in 0..ROUNDS {
@@ -91,7 +91,7 @@ fn turn_and_xor(mut x: Word, y: Word) -> Word {
 /// The function F: two words from two.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,gfni")]
-fn f(cipher: &Twofish, round: usize, a: Word, b: Word) -> (Word, Word) {
+fn f(cipher: &Keyed, round: usize, a: Word, b: Word) -> (Word, Word) {
     let [first, second] = [0, 1].map(|i| _mm512_set1_epi32(cipher.keys[8 + 2 * round + i] as i32));
     let mut s = g(cipher, exchange_bytes(a));
     // Turned left by eight places: every byte one place on.
@@ -108,7 +108,7 @@ fn f(cipher: &Twofish, round: usize, a: Word, b: Word) -> (Word, Word) {
 /// The function g, from bytes to words: S-boxes and the matrix MDS.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,gfni")]
-fn g(cipher: &Twofish, bytes: Word) -> Word {
+fn g(cipher: &Keyed, bytes: Word) -> Word {
     let (mut once, mut ef, mut fiveb) = (bytes, bytes, bytes);
     for place in 0..4 {
         once[place] = look_up(&cipher.sboxes[place], bytes[place]);
@@ -131,9 +131,8 @@ fn xor4(a: __m512i, b: __m512i, c: __m512i, d: __m512i) -> __m512i {
 
 /// Each byte's entry of the table, for the key schedule.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,gfni")]
-pub(super) fn look_up_bytes(table: &[u8; 256], mut bytes: [u8; 64]) -> [u8; 64] {
-    Zmm(look_up(table, Zmm::load(&bytes).0)).store(&mut bytes);
-    bytes
+pub(super) fn look_up_bytes(table: &[u8; 256], bytes: &mut [u8; 64]) {
+    Zmm(look_up(table, Zmm::load(bytes).0)).store(bytes);
 }
 
 /// Each byte's entry of the table.
