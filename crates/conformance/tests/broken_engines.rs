@@ -33,6 +33,10 @@ enum Fault {
     IsNotThreadSafe,
     /// A message in two pieces comes out wrong after the first.
     ForgetsBetweenPieces,
+    /// A copy of a message in pieces and what it was copied from are one.
+    SharesMessages,
+    /// Messages in pieces look at no more than 16 bytes of an IV.
+    CutsIvs,
     /// Hashing in pieces begins anew with the second piece.
     ForgetsHashedPieces,
     /// A copy of a message being hashed and what it was copied from are one.
@@ -253,8 +257,8 @@ impl Keyed for BrokenKeyed {
     }
 
     fn stream(&self, direction: Direction, iv: &[u8]) -> Result<Box<dyn Stream>> {
-        let inner = self.inner.stream(direction, iv)?;
-        Ok(Box::new(BrokenStream { forgets: self.fault == Fault::ForgetsBetweenPieces, iv: iv.to_vec(), pieces: 0, inner }))
+        let state = Arc::new(Mutex::new(self.inner.stream(direction, seen(self.fault, iv))?));
+        Ok(Box::new(BrokenStream { fault: self.fault, iv: iv.to_vec(), pieces: 0, state }))
     }
 
     fn hashing(&self) -> Result<Box<dyn Hashing>> {
@@ -310,41 +314,50 @@ impl Hashing for BrokenHashing {
 }
 
 struct BrokenStream {
-    forgets: bool,
+    fault: Fault,
     iv: Vec<u8>,
     pieces: usize,
-    inner: Box<dyn Stream>,
+    state: Arc<Mutex<Box<dyn Stream>>>,
+}
+
+/// As much of an IV as a message in pieces looks at.
+fn seen(fault: Fault, iv: &[u8]) -> &[u8] {
+    if fault == Fault::CutsIvs && iv.len() <= 128 { &iv[..iv.len().min(16)] } else { iv }
 }
 
 impl Stream for BrokenStream {
     fn start(&mut self, iv: &[u8]) -> Result<()> {
         self.pieces = 0;
-        self.inner.start(iv)
+        self.state.lock().unwrap().start(seen(self.fault, iv))
     }
 
     fn aad(&mut self, aad: &[u8]) -> Result<()> {
-        self.inner.aad(aad)
+        self.state.lock().unwrap().aad(aad)
     }
 
     fn update(&mut self, data: Data<'_>) -> Result<()> {
         self.pieces += 1;
-        if self.forgets && self.pieces == 2 {
-            self.inner.start(&self.iv)?;
+        let mut state = self.state.lock().unwrap();
+        if self.fault == Fault::ForgetsBetweenPieces && self.pieces == 2 {
+            state.start(&self.iv)?;
         }
-        self.inner.update(data)
+        state.update(data)
     }
 
     fn finish(&mut self) -> Result<[u8; 16]> {
-        self.inner.finish()
+        self.state.lock().unwrap().finish()
     }
 
     fn chaining_value(&self) -> [u8; 16] {
-        self.inner.chaining_value()
+        self.state.lock().unwrap().chaining_value()
     }
 
     fn duplicate(&self) -> Result<Box<dyn Stream>> {
-        let Self { forgets, iv, pieces, inner } = self;
-        Ok(Box::new(Self { forgets: *forgets, iv: iv.clone(), pieces: *pieces, inner: inner.duplicate()? }))
+        let state = match self.fault {
+            Fault::SharesMessages => Arc::clone(&self.state),
+            _ => Arc::new(Mutex::new(self.state.lock().unwrap().duplicate()?)),
+        };
+        Ok(Box::new(Self { fault: self.fault, iv: self.iv.clone(), pieces: self.pieces, state }))
     }
 }
 
@@ -411,6 +424,11 @@ fn wrong_bookkeeping_is_caught() {
     assert!(!report(Fault::DropsATask, &[Area::Batches]).passed());
     caught(Fault::ForgetsBetweenPieces, Area::Streams, Algorithm::Aes256Gcm);
     caught(Fault::ForgetsBetweenPieces, Area::Streams, Algorithm::Aes128Ofb);
+    caught(Fault::ForgetsBetweenPieces, Area::Counters, Algorithm::Aes192Gcm);
+    for algorithm in [Algorithm::Aes128Gcm, Algorithm::ChaCha20Poly1305, Algorithm::Aegis128L, Algorithm::Aes256Xts, Algorithm::Aes192Cbc] {
+        caught(Fault::SharesMessages, Area::Streams, algorithm);
+    }
+    caught(Fault::CutsIvs, Area::Streams, Algorithm::Aes256Gcm);
     caught(Fault::ForgetsHashedPieces, Area::Streams, Algorithm::Sha1);
     caught(Fault::SharesHashedState, Area::Streams, Algorithm::HmacSha256);
     caught(Fault::HashesOn, Area::Streams, Algorithm::HmacRipemd160);

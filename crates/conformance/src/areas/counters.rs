@@ -1,9 +1,10 @@
 //! Counters that wrap: the whole block in CTR, the low 32 bits alone in GCM.
 
+use super::streams::{Message, cut_in_two};
 use super::{all_ciphers, key_len};
 use crate::checker::{Checker, Spec, symmetric};
 use crate::oracle::{self, Gcm};
-use bywash_core::{Algorithm, Direction};
+use bywash_core::{Algorithm, Direction, Error};
 
 /// Blocks of each message: more than the widest kernel takes at once (but for DES), so that a wrap falls into every lane.
 const BLOCKS: u32 = 70;
@@ -43,6 +44,13 @@ fn gcm_wraps(checker: &mut Checker<'_>, algorithm: Algorithm) {
     let gcm = Gcm::new(&key);
     let plain = checker.random.bytes(BLOCKS as usize * 16 + 5);
     let upper: [u8; 16] = checker.random.array();
+    let streams = match session.keyed.stream(Direction::Encrypt, &[0; 16]) {
+        Err(Error::Unavailable { what }) => {
+            checker.skip(Some(algorithm), what);
+            false
+        }
+        _ => true,
+    };
     for before in 0..=BLOCKS {
         let mut start = upper;
         start[12..].copy_from_slice(&(u32::MAX - before).to_be_bytes());
@@ -53,6 +61,13 @@ fn gcm_wraps(checker: &mut Checker<'_>, algorithm: Algorithm) {
         let spec = |direction, input| Spec { direction, iv: &iv, aad: &[], input, tag: &tag };
         checker.expect(&session, &spec(Direction::Encrypt, &plain), &cipher, &tag, &what);
         checker.expect(&session, &spec(Direction::Decrypt, &cipher), &plain, &tag, &what);
+        for (direction, input, output) in [(Direction::Encrypt, &plain, &cipher), (Direction::Decrypt, &cipher, &plain)] {
+            let message = Message { direction, iv: &iv, aad: &[], input, output, tag: Some(tag) };
+            // The wrap comes first in one piece, within a block or between two, and then in the other.
+            for cut in [16 * before as usize, 16 * before as usize + 19, 333].into_iter().filter(|&cut| streams && cut <= input.len()) {
+                cut_in_two(checker, &session, &message, cut);
+            }
+        }
     }
 }
 

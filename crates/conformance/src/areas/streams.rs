@@ -6,13 +6,13 @@ use crate::oracle;
 use bywash_core::{Algorithm, Data, Direction, Error, Kind, Result, Stream};
 
 /// A message as one algorithm sees it.
-struct Message<'a> {
-    direction: Direction,
-    iv: &'a [u8],
-    aad: &'a [u8],
-    input: &'a [u8],
-    output: &'a [u8],
-    tag: Option<[u8; 16]>,
+pub(super) struct Message<'a> {
+    pub(super) direction: Direction,
+    pub(super) iv: &'a [u8],
+    pub(super) aad: &'a [u8],
+    pub(super) input: &'a [u8],
+    pub(super) output: &'a [u8],
+    pub(super) tag: Option<[u8; 16]>,
 }
 
 pub(crate) fn run(checker: &mut Checker<'_>) {
@@ -59,14 +59,37 @@ fn one_algorithm(checker: &mut Checker<'_>, session: &Session, key: &[u8]) {
             }
             random_cuts(checker, session, &message, step);
             restart(checker, session, &message);
-            chain(checker, session, &message, len / step / 2 * step);
+            if is_aead {
+                copies(checker, session, &message, len / 2 + 5);
+            } else if algorithm.is_xts() {
+                unit_copies(checker, session, &message);
+            } else {
+                chain(checker, session, &message, len / step / 2 * step);
+            }
         }
     }
+    other_ivs(checker, session, key);
     refusals(checker, session);
 }
 
+/// IVs of other lengths than the usual one, where the algorithm takes them: a byte, a block, and what does not fit into one.
+fn other_ivs(checker: &mut Checker<'_>, session: &Session, key: &[u8]) {
+    let algorithm = session.params.algorithm();
+    let Kind::Aead { iv: (min, max), .. } = algorithm.kind() else { return };
+    for len in [1, 16, 17, 128].into_iter().filter(|len| (min..=max).contains(len) && *len != algorithm.usual_iv_len()) {
+        let [iv, aad, plain] = [len, 20, 100].map(|len| checker.random.bytes(len));
+        let (cipher, tag) = oracle::seal(algorithm, key, &iv, &aad, &plain);
+        for (direction, input, output) in [(Direction::Encrypt, &plain, &cipher), (Direction::Decrypt, &cipher, &plain)] {
+            let message = Message { direction, iv: &iv, aad: &aad, input, output, tag: Some(tag) };
+            cut_in_two(checker, session, &message, 37);
+            restart(checker, session, &message);
+            copies(checker, session, &message, 37);
+        }
+    }
+}
+
 /// Feeds pieces, in place and apart in turn; gives the output and the tag.
-fn feed(stream: &mut dyn Stream, message: &Message<'_>, pieces: &[usize]) -> Result<(Vec<u8>, Option<[u8; 16]>)> {
+fn feed(stream: &mut dyn Stream, message: &Message<'_>, pieces: &[usize]) -> Result<Fed> {
     if !message.aad.is_empty() {
         let (left, right) = message.aad.split_at(pieces[0] % message.aad.len());
         stream.aad(left)?;
@@ -88,11 +111,14 @@ fn feed(stream: &mut dyn Stream, message: &Message<'_>, pieces: &[usize]) -> Res
     Ok((output, tag))
 }
 
-fn expect(checker: &mut Checker<'_>, session: &Session, message: &Message<'_>, got: Result<(Vec<u8>, Option<[u8; 16]>)>, how: &str) {
+/// What pieces gave: text, and the tag of an algorithm that has one.
+type Fed = (Vec<u8>, Option<[u8; 16]>);
+
+fn expect(checker: &mut Checker<'_>, session: &Session, message: &Message<'_>, got: Result<Fed>, how: &str) {
     let holds = got.as_ref().is_ok_and(|(output, tag)| output == message.output && *tag == message.tag);
     checker.check(session.params.algorithm(), holds, || {
         let what = got.map(|(output, _)| if output == message.output { "wrong tag" } else { "wrong output" });
-        format!("{} bytes, {:?}, {how}: {what:?}", message.input.len(), message.direction)
+        format!("{} bytes, IV of {}, {:?}, {how}: {what:?}", message.input.len(), message.iv.len(), message.direction)
     });
 }
 
@@ -101,7 +127,7 @@ fn pieces_of(algorithm: Algorithm, pieces: &[usize]) -> Vec<usize> {
     if algorithm.is_xts() { vec![pieces.iter().sum()] } else { pieces.to_vec() }
 }
 
-fn cut_in_two(checker: &mut Checker<'_>, session: &Session, message: &Message<'_>, cut: usize) {
+pub(super) fn cut_in_two(checker: &mut Checker<'_>, session: &Session, message: &Message<'_>, cut: usize) {
     let pieces = pieces_of(session.params.algorithm(), &[cut, message.input.len() - cut]);
     let got = session.keyed.stream(message.direction, message.iv).and_then(|mut stream| feed(&mut *stream, message, &pieces));
     expect(checker, session, message, got, &format!("cut at {cut}"));
@@ -126,9 +152,13 @@ fn random_cuts(checker: &mut Checker<'_>, session: &Session, message: &Message<'
     }
 }
 
-/// A stream that has been used, even for a message broken off, starts anew.
+/// A stream that has been used, even for a message broken off, under the longest IV, starts anew.
 fn restart(checker: &mut Checker<'_>, session: &Session, message: &Message<'_>) {
-    let other = vec![0x77; message.iv.len()];
+    let longest = match session.params.algorithm().kind() {
+        Kind::Aead { iv: (_, max), .. } => max,
+        _ => message.iv.len(),
+    };
+    let other = vec![0x77; longest];
     let run = || {
         let mut stream = session.keyed.stream(message.direction, &other)?;
         stream.update(Data::InPlace(&mut message.input.to_vec()))?;
@@ -139,12 +169,64 @@ fn restart(checker: &mut Checker<'_>, session: &Session, message: &Message<'_>) 
     expect(checker, session, message, got, "started anew");
 }
 
+/// The rest of a message, of which so much has come; the tag is its end.
+fn ended(stream: &mut dyn Stream, message: &Message<'_>, mut before: Vec<u8>) -> Result<Fed> {
+    let mut rest = message.input[before.len()..].to_vec();
+    if !rest.is_empty() {
+        stream.update(Data::InPlace(&mut rest))?;
+    }
+    before.extend(rest);
+    let tag = if message.tag.is_some() { Some(stream.finish()?) } else { None };
+    Ok((before, tag))
+}
+
+/// Copies of a message with a tag go their own ways, wherever it is when they are made: after associated data, within a block of text, before the tag. The message itself has ended
+/// and is another one when they go on.
+fn copies(checker: &mut Checker<'_>, session: &Session, message: &Message<'_>, cut: usize) {
+    let run = || {
+        let mut stream = session.keyed.stream(message.direction, message.iv)?;
+        stream.aad(message.aad)?;
+        let after_aad = stream.duplicate()?;
+        let mut front = message.input[..cut].to_vec();
+        stream.update(Data::InPlace(&mut front))?;
+        let within = stream.duplicate()?;
+        let mut whole = message.input[cut..].to_vec();
+        stream.update(Data::InPlace(&mut whole))?;
+        whole = [front.as_slice(), &whole].concat();
+        let before_tag = stream.duplicate()?;
+        let original = (whole.clone(), Some(stream.finish()?));
+        stream.start(&vec![0x77; message.iv.len()])?;
+        stream.update(Data::InPlace(&mut message.input.to_vec()))?;
+        let of_copies = [(after_aad, Vec::new()), (within, front), (before_tag, whole)];
+        Ok((original, of_copies.map(|(mut copy, before)| ended(&mut *copy, message, before))))
+    };
+    match run() {
+        Err(error) => expect(checker, session, message, Err(error), "copied"),
+        Ok((original, of_copies)) => {
+            expect(checker, session, message, Ok(original), "copied from");
+            for (got, after) in of_copies.into_iter().zip(["associated data", "a part of the text", "the text"]) {
+                expect(checker, session, message, got, &format!("a copy made after {after}"));
+            }
+        }
+    }
+}
+
+/// A copy of an XTS message whose unit has not come takes one of its own.
+fn unit_copies(checker: &mut Checker<'_>, session: &Session, message: &Message<'_>) {
+    let run = || {
+        let mut stream = session.keyed.stream(message.direction, message.iv)?;
+        let mut copy = stream.duplicate()?;
+        Ok([ended(&mut *stream, message, Vec::new())?, ended(&mut *copy, message, Vec::new())?])
+    };
+    match run() {
+        Err(error) => expect(checker, session, message, Err(error), "copied"),
+        Ok(both) => both.into_iter().zip(["copied from", "a copy"]).for_each(|(got, how)| expect(checker, session, message, Ok(got), how)),
+    }
+}
+
 /// A copy goes its own way, and a CBC or CTR message continues from its chaining value.
 fn chain(checker: &mut Checker<'_>, session: &Session, message: &Message<'_>, cut: usize) {
     let algorithm = session.params.algorithm();
-    if algorithm.is_xts() || matches!(algorithm.kind(), Kind::Aead { .. }) {
-        return;
-    }
     let (front, back) = message.input.split_at(cut);
     let run = || {
         let mut stream = session.keyed.stream(message.direction, message.iv)?;
