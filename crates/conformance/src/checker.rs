@@ -48,6 +48,11 @@ impl<'e> Checker<'e> {
         supported
     }
 
+    /// Whether anything of it has been checked.
+    pub(crate) fn has_checked(&self, algorithm: Algorithm) -> bool {
+        self.report.checks_of(self.area, algorithm) > 0
+    }
+
     /// Those of `algorithms` that the engine does.
     pub(crate) fn supported(&mut self, algorithms: &[Algorithm]) -> Vec<Algorithm> {
         algorithms.iter().copied().filter(|&algorithm| self.supports(algorithm)).collect()

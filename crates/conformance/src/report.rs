@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Area {
-    /// ECB, CBC, CFB, OFB, CTR and XTS against NIST, RFC 3686 and Wycheproof.
+    /// ECB, CBC, CFB, OFB, CTR and XTS against NIST, RFC 3686 and 5528, the ciphers' authors and Wycheproof.
     CipherVectors,
     /// GCM and ChaCha20-Poly1305 against NIST and Wycheproof.
     AeadVectors,
@@ -16,7 +16,7 @@ pub enum Area {
     HashVectors,
     /// RSA against NIST and Wycheproof, the padding done here.
     RsaVectors,
-    /// P-256 and X25519 against NIST, RFC 7748 and Wycheproof.
+    /// P-256, P-384, X25519 and Ed25519 against NIST, RFC 7748, the authors of Ed25519 and Wycheproof.
     CurveVectors,
     /// Ciphers against the oracle, at every length.
     Ciphers,
@@ -26,9 +26,9 @@ pub enum Area {
     Hashes,
     /// Public-key operations against the oracle.
     PublicKeys,
-    /// Messages in pieces against messages in one.
+    /// Messages in pieces, and copies of them, against messages in one.
     Streams,
-    /// Counters that wrap.
+    /// Counters that wrap, in pieces as well.
     Counters,
     /// Tags and signatures that are wrong in one bit.
     Forgeries,

@@ -28,6 +28,7 @@ files! {
     AES_GCM = "aes-gcm.rsp";
     AEGIS = "aegis.rsp";
     BLOWFISH = "blowfish.rsp";
+    CAMELLIA_CTR = "camellia-ctr.rsp";
     SHA2 = "sha2.rsp";
     HMAC = "hmac.rsp";
     OTHER_DIGESTS = "other-digests.rsp";

@@ -22,7 +22,7 @@ struct Case {
 
 pub(crate) fn ciphers(checker: &mut Checker<'_>) -> Result<(), String> {
     let aes = [&vectors::AES_ECB, &vectors::AES_CBC, &vectors::AES_CFB, &vectors::AES_OFB, &vectors::AES_CTR, &vectors::AES_XTS];
-    for file in aes.into_iter().chain([&vectors::BLOWFISH]) {
+    for file in aes.into_iter().chain([&vectors::BLOWFISH, &vectors::CAMELLIA_CTR]) {
         for case in file_ciphers(file, |record| algorithm(record.section, &record.place()))? {
             check_cipher(checker, &case);
         }

