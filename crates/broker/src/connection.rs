@@ -53,6 +53,8 @@ enum End {
     Broken(Error),
     /// The client broke the rules.
     Misdeed(String),
+    /// Somebody else spoke: this one, if the kernel says who.
+    Another(Option<Peer>),
 }
 
 /// An arena booked on its user's account, until it is gone.
@@ -84,6 +86,9 @@ pub(crate) fn serve(shared: &Arc<Shared>, socket: ControlSocket, peer: Peer, str
         refuse(&socket, 0, Refusal::Unavailable { what: "a connection begins with Hello".into() });
         return;
     };
+    if !peer.has_sent(&packet) {
+        return of_another(shared, peer, packet.sender);
+    }
     let outcome = welcome(shared, socket, peer, &packet.files, (version, role, comm, run));
     // Welcome or not, a stranger no more.
     drop(stranger);
@@ -101,11 +106,19 @@ pub(crate) fn serve(shared: &Arc<Shared>, socket: ControlSocket, peer: Peer, str
                 Ok(()) => {}
                 Err(End::Broken(error)) => tracing::debug!(client = connection.client.number, "disconnected: {error}"),
                 Err(End::Misdeed(what)) => shared.misdeed(peer, &what),
+                Err(End::Another(sender)) => of_another(shared, peer, sender),
             }
         }
         Err(Some((pid, why))) => shared.telemetry.deny(pid, peer.uid, &why),
         Err(None) => {}
     }
+}
+
+/// Tells of a connection that ends because not the process that has made it speaks there. It costs its user nothing, who may not be the other's.
+fn of_another(shared: &Shared, peer: Peer, sender: Option<Peer>) {
+    let Peer { pid, uid, .. } = sender.unwrap_or(peer);
+    let why = format!("it spoke on the connection of process {} (uid {}), and has to make one of its own", peer.pid, peer.uid);
+    shared.telemetry.deny(pid, uid, &why);
 }
 
 fn ended() -> Error {
@@ -214,6 +227,11 @@ pub(crate) fn is_owner(uid: u32) -> bool {
     uid == 0 || uid == own_uid()
 }
 
+/// Whether who has connected, and sent this now, may command: as the owner, who has not become somebody else since.
+pub(crate) fn commands(peer: Peer, sender: Option<Peer>) -> bool {
+    is_owner(peer.uid) && sender.is_some_and(|sender| is_owner(sender.uid))
+}
+
 fn own_uid() -> u32 {
     rustix::process::geteuid().as_raw()
 }
@@ -227,6 +245,9 @@ impl Connection {
     fn talk(&mut self, packet: &mut Packet) -> std::result::Result<(), End> {
         let mut bucket = Bucket::new(self.shared.config.quotas.control_rate_max);
         while self.receive(packet).map_err(End::Broken)? {
+            if !self.client.peer.has_sent(packet) {
+                return Err(End::Another(packet.sender));
+            }
             let message = packet.message().map_err(|error: Error| End::Misdeed(error.to_string()))?;
             let cost = if matches!(message, ClientMessage::Stats { .. }) { STATS_COST } else { 1.0 };
             let answered = if bucket.take(cost) { self.answer(packet) } else { self.over_rate(packet) };
@@ -270,7 +291,7 @@ impl Connection {
     }
 
     fn answer(&mut self, packet: &mut Packet) -> Result<()> {
-        let file = packet.files.pop();
+        let (file, sender) = (packet.files.pop(), packet.sender);
         match packet.message()? {
             ClientMessage::Open { request, params } => match self.open(&params) {
                 Ok(session) => self.send(&BrokerMessage::Opened { request, session }),
@@ -281,7 +302,7 @@ impl Connection {
                 Ok(())
             }
             ClientMessage::Stats { request, format } => self.stats(request, format),
-            ClientMessage::StartRecording { request } => match self.start_recording(file) {
+            ClientMessage::StartRecording { request } => match self.start_recording(file, sender) {
                 Ok(()) => self.send(&BrokerMessage::Recording { request }),
                 Err(error) => self.refused(request, &error),
             },
@@ -296,7 +317,7 @@ impl Connection {
                     Err(error) => self.refused(request, &error),
                 }
             }
-            ClientMessage::Keys { request, command } => self.command(request, &command),
+            ClientMessage::Keys { request, command } => self.command(request, &command, sender),
             ClientMessage::Hello { .. } => Err(Error::Unavailable { what: "a second Hello".into() }),
         }
     }
@@ -343,9 +364,9 @@ impl Connection {
     }
 
     /// A command of the vault's owner.
-    fn command(&self, request: u32, command: &KeyCommand<'_>) -> Result<()> {
+    fn command(&self, request: u32, command: &KeyCommand<'_>, sender: Option<Peer>) -> Result<()> {
         let keyring = self.shared.keyring.as_ref().ok_or_else(|| no_vault(command.name().unwrap_or("?")));
-        match keyring.and_then(|keyring| keyring.command(&self.shared, &self.client, command)) {
+        match keyring.and_then(|keyring| keyring.command(&self.shared, &self.client, sender, command)) {
             Ok(Answer::Key(public)) => self.send(&BrokerMessage::Key { request, public }),
             Ok(Answer::Keys(keys)) => match serde_json::to_string(&keys).map(|text| (in_memory(&text), text.len())) {
                 Ok((Ok(file), len)) => {
@@ -412,8 +433,8 @@ impl Connection {
 
     /// Only for those whose broker it is: a recording shows what all clients do. Only regular files: a pipe that nobody reads would
     /// hold the recorder up.
-    fn start_recording(&self, file: Option<OwnedFd>) -> Result<()> {
-        if !is_owner(self.client.peer.uid) {
+    fn start_recording(&self, file: Option<OwnedFd>, sender: Option<Peer>) -> Result<()> {
+        if !commands(self.client.peer, sender) {
             let what = format!("a recording shows all users' requests, so only root and uid {} may make one", own_uid());
             return Err(Error::Unavailable { what });
         }

@@ -3,7 +3,7 @@
 use crate::audit::{Audit, Counts, Line};
 use crate::broker::Shared;
 use crate::client::Client;
-use crate::connection::{group_among, is_owner, short};
+use crate::connection::{commands, group_among, is_owner, short};
 use crate::throttle::{Bucket, Throttle};
 use bywash_core::{Algorithm, Error, Key, KeyReference, Kind, Result, SessionParams};
 use bywash_protocol::Peer;
@@ -219,9 +219,9 @@ impl Keyring {
     }
 
     /// Does what the vault's owner says.
-    pub(crate) fn command(&self, shared: &Shared, client: &Client, command: &KeyCommand<'_>) -> Result<Answer> {
+    pub(crate) fn command(&self, shared: &Shared, client: &Client, sender: Option<Peer>, command: &KeyCommand<'_>) -> Result<Answer> {
         let name = &short(command.name().unwrap_or_default());
-        if !is_owner(client.peer.uid) {
+        if !commands(client.peer, sender) {
             let reason = format!("only root and uid {} may {} keys here", rustix::process::geteuid().as_raw(), command.verb());
             let error = key_error(name, reason);
             self.refuse(name, client, &error);

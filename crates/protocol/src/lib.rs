@@ -71,6 +71,7 @@ pub mod arena;
 pub mod board;
 pub mod broker_ring;
 pub mod client_ring;
+mod credentials;
 pub mod descriptor;
 pub mod environment;
 pub mod fork;

@@ -1,5 +1,6 @@
 //! The control socket: `SOCK_SEQPACKET`, so that a packet is a message; descriptors by `SCM_RIGHTS`; the peer's identity from the kernel.
 
+use crate::credentials;
 use crate::kept::Kept;
 use crate::message::{MESSAGE_BYTES_MAX, decode, encode};
 use crate::region::failed;
@@ -9,12 +10,9 @@ use core::mem::MaybeUninit;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
-use rustix::net::{
-    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
-    Shutdown, SocketAddrUnix, SocketFlags, SocketType,
-};
+use rustix::net::{AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, Shutdown, SocketAddrUnix, SocketFlags, SocketType};
 use serde::{Deserialize, Serialize};
-use std::io::{IoSlice, IoSliceMut};
+use std::io::IoSlice;
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use std::time::Duration;
@@ -33,7 +31,7 @@ const LOOK_AGAIN: [Duration; 2] = [Duration::from_micros(200), Duration::from_mi
 /// Who is at the other end, by the kernel's word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Peer {
-    /// Process.
+    /// Process; 0 for one in a PID namespace that is not to be seen from here.
     pub pid: u32,
     /// User.
     pub uid: u32,
@@ -47,6 +45,12 @@ impl Peer {
         let pid = i32::try_from(self.pid).ok().and_then(rustix::process::Pid::from_raw);
         pid.is_none_or(|pid| rustix::process::test_kill_process(pid) != Err(Errno::SRCH))
     }
+
+    /// Whether it is this process, in whichever thread and as whichever user by now, that has sent a packet, and not one that has the socket from it, by fork mostly, and may
+    /// have given up rights that this one had. Where the number of neither is known, the user has to be the same.
+    pub fn has_sent(&self, packet: &Packet) -> bool {
+        packet.sender.is_some_and(|sender| sender.pid == self.pid && (self.pid != 0 || sender.uid == self.uid))
+    }
 }
 
 /// One end of a connection. The client's is a descriptor in a program that may close it and open a file of its own under its number: it is used and
@@ -59,12 +63,14 @@ pub struct Packet {
     len: usize,
     /// Descriptors that came along, in order.
     pub files: Vec<OwnedFd>,
+    /// Who sent it, by the kernel's word: of packets that came over a [`Listener`]'s connections. The user is the real one of the thread.
+    pub sender: Option<Peer>,
 }
 
 impl Packet {
     /// A buffer to receive into, again and again.
     pub fn new() -> Self {
-        Self { bytes: Zeroizing::new(vec![0; MESSAGE_BYTES_MAX].into()), len: 0, files: Vec::new() }
+        Self { bytes: Zeroizing::new(vec![0; MESSAGE_BYTES_MAX].into()), len: 0, files: Vec::new(), sender: None }
     }
 
     /// The message in it.
@@ -80,6 +86,7 @@ impl Packet {
         self.bytes[..self.len].zeroize();
         self.len = 0;
         self.files.clear();
+        self.sender = None;
     }
 }
 
@@ -133,9 +140,7 @@ impl ControlSocket {
     /// # Errors
     /// [`Error::Unavailable`] with what the kernel said.
     pub fn peer(&self) -> Result<Peer> {
-        let peer =
-            self.0.get().and_then(rustix::net::sockopt::socket_peercred).map_err(|error| failed("read the peer's credentials", error))?;
-        Ok(Peer { pid: peer.pid.as_raw_nonzero().get().unsigned_abs(), uid: peer.uid.as_raw(), gid: peer.gid.as_raw() })
+        self.0.get().and_then(credentials::of_peer).map_err(|error| failed("read the peer's credentials", error))
     }
 
     /// The groups of the process at the other end, its effective one first, as they were when it connected.
@@ -198,19 +203,11 @@ impl ControlSocket {
         packet.wipe();
         let mut reset = false;
         loop {
-            let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS_MAX))];
-            let mut control = RecvAncillaryBuffer::new(&mut space);
-            let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
-            let bytes = &mut [IoSliceMut::new(&mut packet.bytes)];
-            match self.0.get().and_then(|fd| rustix::net::recvmsg(fd, bytes, &mut control, flags)) {
+            match self.0.get().and_then(|fd| credentials::receive(fd, &mut packet.bytes, &mut packet.files)) {
                 Ok(received) => {
-                    let rights = control.drain().filter_map(|part| match part {
-                        RecvAncillaryMessage::ScmRights(files) => Some(files),
-                        _ => None,
-                    });
-                    packet.files.extend(rights.flatten());
                     packet.len = received.bytes;
-                    if received.flags.contains(ReturnFlags::TRUNC) {
+                    packet.sender = received.sender;
+                    if received.is_cut {
                         return Err(Error::Unavailable { what: format!("a control message is longer than {MESSAGE_BYTES_MAX} bytes") });
                     }
                     return Ok(received.bytes > 0);
@@ -262,6 +259,8 @@ impl Listener {
         let at = |what: &str, error: Errno| failed(&format!("{what} {}", path.display()), error);
         let address = address(path)?;
         let socket = new_socket(SocketFlags::CLOEXEC | SocketFlags::NONBLOCK)?;
+        // Those that are accepted have it from here.
+        rustix::net::sockopt::set_socket_passcred(&socket, true).map_err(|error| failed("have senders named on a socket", error))?;
         rustix::net::bind(&socket, &address).map_err(|error| at("bind to", error))?;
         rustix::net::listen(&socket, 128).map_err(|error| at("listen on", error))?;
         Ok(Self(socket))
@@ -401,6 +400,30 @@ mod tests {
         let peer = listener.accept(SOON).unwrap().peer().unwrap();
         assert_eq!(peer.pid, std::process::id());
         assert_eq!(peer.uid, rustix::process::getuid().as_raw());
+    }
+
+    #[test]
+    fn the_kernel_names_the_sender_of_each_packet() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("s");
+        let listener = Listener::bind(&path).unwrap();
+        let client = ControlSocket::connect(&path).unwrap();
+        let (message, mut packet) = (ClientMessage::Close { session: 1 }, Packet::new());
+        let null = std::fs::File::open("/dev/null").unwrap();
+        // Also of what was sent before the connection was accepted.
+        client.send(&message, &[null.as_fd(), null.as_fd()], SOON).unwrap();
+        let accepted = listener.accept(SOON).unwrap();
+        let peer = accepted.peer().unwrap();
+        assert!(!peer.has_sent(&packet), "nobody has sent anything");
+        for files in [2, 0] {
+            assert!(accepted.receive(&mut packet, SOON).unwrap());
+            assert!(peer.has_sent(&packet) && packet.sender == Some(peer) && packet.files.len() == files);
+            assert!(!Peer { pid: 1, ..peer }.has_sent(&packet));
+            client.send(&message, &[], SOON).unwrap();
+        }
+        let unseen = |uid| Peer { pid: 0, uid, gid: 0 };
+        packet.sender = Some(unseen(7));
+        assert!(unseen(7).has_sent(&packet) && !unseen(8).has_sent(&packet) && !peer.has_sent(&packet));
     }
 
     #[test]
