@@ -50,7 +50,7 @@ pub(crate) struct Shared {
     /// Those of them who have yet to show that they may connect.
     strangers: Tally,
     threads_line: Throttle,
-    pub(crate) users: Users,
+    pub(crate) users: Arc<Users>,
 }
 
 /// A broker that has its place and does not work yet: see [`run`](Self::run).
@@ -98,7 +98,7 @@ impl Broker {
             connections: Tally::default(),
             strangers: Tally::default(),
             threads_line: Throttle::default(),
-            users: Users::default(),
+            users: Arc::default(),
             config,
         });
         let endpoint = shared.config.metrics.map(|address| Endpoint::start(address, &shared)).transpose()?;

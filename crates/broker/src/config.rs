@@ -96,6 +96,8 @@ pub struct Quotas {
     pub clients_per_uid_max: u32,
     /// Open sessions of one client.
     pub sessions_per_client_max: u32,
+    /// Open sessions of all clients of one user: each keeps a key, of up to 4 KiB, and what an engine has made of it.
+    pub sessions_per_uid_max: u32,
     /// Requests of one client in flight.
     pub in_flight_max: u32,
     /// Control messages of one client a second.
@@ -113,6 +115,7 @@ impl Default for Quotas {
         Self {
             clients_per_uid_max: 1024,
             sessions_per_client_max: 4096,
+            sessions_per_uid_max: 65_536,
             in_flight_max: 256,
             control_rate_max: 20_000,
             connect_rate_max: 200,

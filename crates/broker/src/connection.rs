@@ -178,7 +178,7 @@ fn welcome(
         whose: Arc::new(whose),
         run: run.map(short),
         socket,
-        sessions: Sessions::new(shared.config.quotas.sessions_per_client_max),
+        sessions: Sessions::new(shared.config.quotas, peer.uid, shared.users.clone()),
         account: Default::default(),
         ring,
         trace: Default::default(),

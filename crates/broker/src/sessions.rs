@@ -1,6 +1,8 @@
 //! A client's sessions, by numbers of its own: a client can name no session but its own.
 
+use crate::config::Quotas;
 use crate::keyring::KeySession;
+use crate::users::Users;
 use bywash_core::{Algorithm, Error, Result};
 use bywash_manager::SessionId;
 use bywash_protocol::Quota;
@@ -19,20 +21,25 @@ pub(crate) struct Entry {
 
 pub(crate) struct Sessions {
     open: RwLock<(u32, HashMap<u32, Entry>)>,
-    limit: u32,
+    quotas: Quotas,
+    uid: u32,
+    users: Arc<Users>,
 }
 
 impl Sessions {
-    pub(crate) fn new(limit: u32) -> Self {
-        Self { open: RwLock::default(), limit }
+    /// None yet, of a client of this user.
+    pub(crate) fn new(quotas: Quotas, uid: u32, users: Arc<Users>) -> Self {
+        Self { open: RwLock::default(), quotas, uid, users }
     }
 
-    /// Opens by `open`, if the quota allows one more. Only the client's control thread opens, so the quota cannot be overrun.
+    /// Opens by `open`, if the quotas allow one more. Only the client's control thread opens, so its quota cannot be overrun.
     pub(crate) fn insert(&self, open: impl FnOnce() -> Result<Entry>) -> Result<u32> {
-        if self.len() >= self.limit {
-            return Err(Quota::Sessions.error(u64::from(self.limit)));
+        let limit = self.quotas.sessions_per_client_max;
+        if self.len() >= limit {
+            return Err(Quota::Sessions.error(u64::from(limit)));
         }
-        let entry = open()?;
+        self.users.open(self.uid, &self.quotas)?;
+        let entry = open().inspect_err(|_| self.users.close(self.uid, 1))?;
         let mut table = self.open.write().unwrap_or_else(PoisonError::into_inner);
         loop {
             table.0 = table.0.wrapping_add(1);
@@ -50,16 +57,26 @@ impl Sessions {
     }
 
     pub(crate) fn remove(&self, number: u32) -> Option<Entry> {
-        self.open.write().unwrap_or_else(PoisonError::into_inner).1.remove(&number)
+        let removed = self.open.write().unwrap_or_else(PoisonError::into_inner).1.remove(&number);
+        removed.inspect(|_| self.users.close(self.uid, 1))
     }
 
     /// Takes out those with this key of the vault.
     pub(crate) fn remove_with_key(&self, name: &str) -> Vec<Entry> {
         let mut table = self.open.write().unwrap_or_else(PoisonError::into_inner);
-        table.1.extract_if(|_, entry| entry.key.as_ref().is_some_and(|key| key.name() == name)).map(|(_, entry)| entry).collect()
+        let is_with_it = |entry: &Entry| entry.key.as_ref().is_some_and(|key| key.name() == name);
+        let removed: Vec<Entry> = table.1.extract_if(|_, entry| is_with_it(entry)).map(|(_, entry)| entry).collect();
+        self.users.close(self.uid, removed.len() as u32);
+        removed
     }
 
     pub(crate) fn len(&self) -> u32 {
         self.open.read().unwrap_or_else(PoisonError::into_inner).1.len() as u32
+    }
+}
+
+impl Drop for Sessions {
+    fn drop(&mut self) {
+        self.users.close(self.uid, self.len());
     }
 }

@@ -1,7 +1,8 @@
-//! How much memory each user holds, how often its processes come, and how they have behaved.
+//! How much memory and how many sessions each user holds, how often its processes come, and how they have behaved.
 
 use crate::config::Quotas;
 use crate::throttle::Bucket;
+use bywash_core::Error;
 use bywash_protocol::Quota;
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -25,6 +26,7 @@ pub(crate) enum Unwelcome {
 
 struct User {
     arena_bytes: u64,
+    sessions: u32,
     arrivals: Bucket,
     misdeeds: u32,
     last_misdeed: Instant,
@@ -34,7 +36,7 @@ impl User {
     /// A user who comes for the first time may come with everything it has, as after a restart of the broker.
     fn new(quotas: &Quotas, now: Instant) -> Self {
         let arrivals = Bucket::with_savings(quotas.connect_rate_max, quotas.clients_per_uid_max);
-        Self { arena_bytes: 0, arrivals, misdeeds: 0, last_misdeed: now }
+        Self { arena_bytes: 0, sessions: 0, arrivals, misdeeds: 0, last_misdeed: now }
     }
 
     fn back_off(&self, max: Duration, now: Instant) -> Duration {
@@ -65,7 +67,7 @@ impl Users {
     pub(crate) fn admit(&self, uid: u32, quotas: &Quotas, now: Instant) -> Result<(), Unwelcome> {
         let mut table = self.table();
         if table.len() >= USERS_MAX {
-            table.retain(|_, user| user.arena_bytes > 0 || now - user.last_misdeed < FORGOTTEN);
+            table.retain(|_, user| user.arena_bytes > 0 || user.sessions > 0 || now - user.last_misdeed < FORGOTTEN);
         }
         let user = table.entry(uid).or_insert_with(|| User::new(quotas, now));
         user.forgive(now);
@@ -95,6 +97,24 @@ impl Users {
     pub(crate) fn give_back(&self, uid: u32, bytes: u64) {
         if let Some(user) = self.table().get_mut(&uid) {
             user.arena_bytes -= bytes;
+        }
+    }
+
+    /// Counts a session of this user in, if it may have one more; to be counted out by [`close`](Self::close).
+    pub(crate) fn open(&self, uid: u32, quotas: &Quotas) -> Result<(), Error> {
+        let mut table = self.table();
+        let user = table.entry(uid).or_insert_with(|| User::new(quotas, Instant::now()));
+        if user.sessions >= quotas.sessions_per_uid_max {
+            return Err(Quota::UserSessions.error(u64::from(quotas.sessions_per_uid_max)));
+        }
+        user.sessions += 1;
+        Ok(())
+    }
+
+    /// So many sessions are gone.
+    pub(crate) fn close(&self, uid: u32, sessions: u32) {
+        if let Some(user) = self.table().get_mut(&uid) {
+            user.sessions -= sessions;
         }
     }
 
@@ -154,5 +174,16 @@ mod tests {
         assert_eq!(users.lend(7, 2 << 20, &quotas), Err(Unwelcome::Quota(Quota::Arenas, 3)));
         users.give_back(7, 2 << 20);
         assert_eq!(users.lend(7, 3 << 20, &quotas), Ok(()));
+    }
+
+    #[test]
+    fn a_user_who_has_sessions_is_not_forgotten_among_many() {
+        let (users, quotas, begun) = (Users::default(), Quotas { sessions_per_uid_max: 1, ..quotas() }, Instant::now());
+        users.open(7, &quotas).unwrap();
+        (8..8 + USERS_MAX as u32).for_each(|uid| users.admit(uid, &quotas, begun).unwrap());
+        users.admit(1, &quotas, begun + 2 * FORGOTTEN).unwrap();
+        assert_eq!(users.open(7, &quotas), Err(Quota::UserSessions.error(1)));
+        users.close(7, 1);
+        assert_eq!(users.open(7, &quotas), Ok(()));
     }
 }

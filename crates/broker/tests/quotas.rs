@@ -5,10 +5,10 @@ mod support;
 use bywash_core::{Algorithm, Engine, Error, Keyed, OwnedOperation, Result, SessionParams};
 use bywash_manager::calibrate::sample;
 use bywash_manager::{Costs, Manager, ManagerConfig};
-use bywash_protocol::Role;
 use bywash_protocol::descriptor::Verdict;
+use bywash_protocol::{ClientMessage, Role};
 use std::sync::Arc;
-use support::{LONG, Raw, SPIN, serve, until};
+use support::{LONG, Raw, SPIN, ctr, serve, until};
 
 /// An engine with more workers than one client may use, whatever this machine has.
 struct Wide(Arc<dyn Engine>);
@@ -65,6 +65,26 @@ fn arenas_of_one_user_are_bounded_and_come_back_with_the_connection() {
     assert!(observer.is_ok(), "an observer has no arena");
     held.pop();
     until("there is room again", || Raw::connect(&served.path).is_ok());
+}
+
+#[test]
+fn sessions_of_one_user_are_bounded_over_all_its_clients_and_come_back() {
+    let served = serve(|config| config.quotas.sessions_per_uid_max = 3);
+    let mut clients: Vec<Raw> = (0..2).map(|_| Raw::connect(&served.path).unwrap()).collect();
+    let session = clients[0].open(&ctr()).unwrap();
+    clients[0].open(&ctr()).unwrap();
+    clients[1].open(&ctr()).unwrap();
+    for client in &mut clients {
+        let error = client.open(&ctr()).unwrap_err();
+        assert!(matches!(error, Error::Quota { limit: 3, setting: "sessions_per_uid_max", .. }), "{error}");
+    }
+    assert_eq!(served.handle.stats().quotas_hit["sessions_per_uid_max"], 2);
+    clients[0].socket.send(&ClientMessage::Close { session }, &[], LONG).unwrap();
+    let clients = std::cell::RefCell::new(clients);
+    until("one is closed", || clients.borrow_mut()[1].open(&ctr()).is_ok());
+    clients.borrow_mut().remove(1);
+    until("two more have ended with their connection", || clients.borrow_mut()[0].open(&ctr()).is_ok());
+    assert!(clients.borrow_mut()[0].open(&ctr()).is_ok());
 }
 
 #[test]

@@ -174,11 +174,14 @@ pub enum Quota {
     ConnectRate,
     /// Mebibytes of one user's arenas.
     Arenas,
+    /// Open sessions of all clients of one user.
+    UserSessions,
 }
 
 impl Quota {
     /// Every quota.
-    pub const ALL: [Self; 6] = [Self::Clients, Self::Sessions, Self::InFlight, Self::ControlRate, Self::ConnectRate, Self::Arenas];
+    pub const ALL: [Self; 7] =
+        [Self::Clients, Self::Sessions, Self::InFlight, Self::ControlRate, Self::ConnectRate, Self::Arenas, Self::UserSessions];
 
     /// What it counts, for people.
     pub const fn what(self) -> &'static str {
@@ -189,6 +192,7 @@ impl Quota {
             Self::ControlRate => "control messages a second",
             Self::ConnectRate => "connections of one user a second",
             Self::Arenas => "MiB of one user's arenas",
+            Self::UserSessions => "open sessions of one user",
         }
     }
 
@@ -201,6 +205,7 @@ impl Quota {
             Self::ControlRate => "control_rate_max",
             Self::ConnectRate => "connect_rate_max",
             Self::Arenas => "arena_mib_per_uid_max",
+            Self::UserSessions => "sessions_per_uid_max",
         }
     }
 

@@ -47,6 +47,7 @@ The configuration file is TOML; the command line goes above it. Its keys, all op
   clients_per_uid_max = 1024             sessions_per_client_max = 4096
   in_flight_max = 256                    control_rate_max = 20000
   connect_rate_max = 200                 arena_mib_per_uid_max = 4096
+  sessions_per_uid_max = 65536
 
 A modelled engine's bytes are computed by the processor, so none is faster live than that: where its
 sheet asks for less, live times are the processor's, and only `bywash simulate` shows the sheet's.

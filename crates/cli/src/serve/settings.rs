@@ -173,6 +173,9 @@ pub(crate) struct Quotas {
     /// Open sessions of one client [default: 4096]
     #[arg(long, value_name = "N")]
     pub(crate) sessions_per_client_max: Option<NonZeroU32>,
+    /// Open sessions of all clients of one user [default: 65536]
+    #[arg(long, value_name = "N")]
+    pub(crate) sessions_per_uid_max: Option<NonZeroU32>,
     /// Requests of one client in flight [default: 256]
     #[arg(long, value_name = "N")]
     pub(crate) in_flight_max: Option<NonZeroU32>,
@@ -193,6 +196,7 @@ impl Quotas {
         let set = |to: &mut u32, value: Option<NonZeroU32>| *to = value.map_or(*to, NonZeroU32::get);
         set(&mut to.clients_per_uid_max, self.clients_per_uid_max);
         set(&mut to.sessions_per_client_max, self.sessions_per_client_max);
+        set(&mut to.sessions_per_uid_max, self.sessions_per_uid_max);
         set(&mut to.in_flight_max, self.in_flight_max);
         set(&mut to.control_rate_max, self.control_rate_max);
         set(&mut to.connect_rate_max, self.connect_rate_max);
@@ -249,6 +253,7 @@ impl Settings {
             quotas: Quotas {
                 clients_per_uid_max: above.quotas.clients_per_uid_max.or(self.quotas.clients_per_uid_max),
                 sessions_per_client_max: above.quotas.sessions_per_client_max.or(self.quotas.sessions_per_client_max),
+                sessions_per_uid_max: above.quotas.sessions_per_uid_max.or(self.quotas.sessions_per_uid_max),
                 in_flight_max: above.quotas.in_flight_max.or(self.quotas.in_flight_max),
                 control_rate_max: above.quotas.control_rate_max.or(self.quotas.control_rate_max),
                 connect_rate_max: above.quotas.connect_rate_max.or(self.quotas.connect_rate_max),
@@ -340,6 +345,7 @@ mod tests {
         let mut quotas = bywash_broker::Quotas {
             clients_per_uid_max: 0,
             sessions_per_client_max: 0,
+            sessions_per_uid_max: 0,
             in_flight_max: 0,
             control_rate_max: 0,
             connect_rate_max: 0,
