@@ -1,14 +1,18 @@
 //! Metrics over HTTP, for a Prometheus on this machine: `GET /metrics`, and `GET /stats.json`. One thread, only where configured.
+//!
+//! Whoever is on this machine can read them, so they are sums: who connects is told over the socket alone, where the kernel says who asks.
 
 use crate::broker::Shared;
 use crate::stats::Stats;
 use bywash_core::{Error, Result};
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
+use hyper::header::{CONTENT_TYPE, HOST, HeaderValue};
+use hyper::http::uri::Authority;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use std::convert::Infallible;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tokio::sync::{Notify, Semaphore};
@@ -35,7 +39,7 @@ impl Endpoint {
     pub(crate) fn start(address: SocketAddr, shared: &Arc<Shared>) -> Result<Self> {
         let fail = |what: &str, error: std::io::Error| Error::Unavailable { what: format!("metrics on {address}: cannot {what}: {error}") };
         if !address.ip().is_loopback() {
-            let reason = "only a loopback address: metrics name processes and users; put a proxy in front to publish them".into();
+            let reason = "only a loopback address; put a proxy in front to publish metrics".into();
             return Err(Error::Config { place: format!("metrics address {address}"), reason });
         }
         let listener = TcpListener::bind(address).map_err(|error| fail("listen", error))?;
@@ -92,20 +96,49 @@ fn answer(request: &Request<Incoming>, shared: &Weak<Shared>) -> Response<Full<B
     let reply = |status: StatusCode, kind: &'static str, text: String| {
         let mut response = Response::new(Full::new(Bytes::from(text)));
         *response.status_mut() = status;
-        response.headers_mut().insert(hyper::header::CONTENT_TYPE, hyper::header::HeaderValue::from_static(kind));
+        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
         response
     };
     const PLAIN: &str = "text/plain; charset=utf-8";
+    if !request.headers().get(HOST).is_none_or(names_this_machine) {
+        return reply(
+            StatusCode::FORBIDDEN,
+            PLAIN,
+            "only as localhost or by a loopback address: a proxy has to say one of these as Host\n".into(),
+        );
+    }
     let Some(shared) = shared.upgrade() else {
         return reply(StatusCode::SERVICE_UNAVAILABLE, PLAIN, "the broker has ended\n".into());
     };
     let (kind, text) = match (request.method(), request.uri().path()) {
         (&Method::GET, "/metrics") => ("application/openmetrics-text; version=1.0.0; charset=utf-8", Stats::of(&shared).to_prometheus()),
-        (&Method::GET, "/stats.json") => ("application/json", Stats::of(&shared).to_json()),
+        (&Method::GET, "/stats.json") => ("application/json", Stats::of(&shared).without_people().to_json()),
         _ => return reply(StatusCode::NOT_FOUND, PLAIN, "there are /metrics and /stats.json\n".into()),
     };
     match text {
         Ok(text) => reply(StatusCode::OK, kind, text),
         Err(error) => reply(StatusCode::INTERNAL_SERVER_ERROR, PLAIN, error.to_string()),
+    }
+}
+
+/// Whether a request is for this machine by its own name. A page of elsewhere whose name leads here all of a sudden is not (DNS rebinding): its reader's browser would let it
+/// read the answer.
+fn names_this_machine(host: &HeaderValue) -> bool {
+    let Ok(host) = Authority::try_from(host.as_bytes()) else { return false };
+    let name = host.host().trim_start_matches('[').trim_end_matches(']');
+    name.eq_ignore_ascii_case("localhost") || name.parse().is_ok_and(|address: IpAddr| address.is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_this_machines_own_names_are_answered() {
+        let names = |host| names_this_machine(&HeaderValue::from_static(host));
+        assert!(["localhost", "LocalHost:9464", "127.0.0.1:9464", "127.8.8.8", "[::1]:9464"].into_iter().all(names));
+        let others =
+            ["", "evil.example", "evil.example:9464", "localhost.evil.example", "127.0.0.1.evil.example", "10.0.0.1", "[fe80::1]", "a b"];
+        assert!(!others.into_iter().any(names));
     }
 }

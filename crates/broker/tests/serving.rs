@@ -149,7 +149,8 @@ fn statistics_come_as_json_and_for_prometheus() {
 #[test]
 fn metrics_are_served_on_loopback_alone() {
     let directory = tempfile::tempdir().unwrap();
-    let mut config = bywash_broker::BrokerConfig::new(directory.path().join("s"), support::manager());
+    let socket = directory.path().join("s");
+    let mut config = bywash_broker::BrokerConfig::new(socket.clone(), support::manager());
     config.metrics = Some("0.0.0.0:0".parse().unwrap());
     let error = bywash_broker::Broker::bind(config.clone()).err().unwrap().to_string();
     assert!(error.contains("loopback"), "{error}");
@@ -157,16 +158,29 @@ fn metrics_are_served_on_loopback_alone() {
     let broker = bywash_broker::Broker::bind(config).unwrap();
     let (address, handle) = (broker.metrics_address().unwrap(), broker.handle());
     let thread = broker.spawn().unwrap();
-    let get = |path: &str| {
+    let get_as = |path: &str, host: &str| {
         use std::io::Write;
         let mut stream = std::net::TcpStream::connect(address).unwrap();
-        write!(stream, "GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n").unwrap();
         let mut text = String::new();
         stream.read_to_string(&mut text).unwrap();
         text
     };
+    let own = address.to_string();
+    let get = |path: &str| get_as(path, &own);
     assert!(get("/metrics").contains("bywash_engine_up{engine=\"cpu\""));
     assert!(get("/else").starts_with("HTTP/1.1 404"));
+    assert!(get_as("/metrics", "rebound.example").starts_with("HTTP/1.1 403"), "another name leads here");
+    // Whoever is on the machine can ask, so nobody is named.
+    let mut client = Raw::connect_as(&socket, VERSION, Role::Compute, Some("run-of-somebody")).unwrap();
+    let session = client.open(&ctr()).unwrap();
+    client.run(session, Algorithm::Aes256Ctr, &mut ctr_operation(&mut [0; 64])).unwrap();
+    assert!(client.stats(StatsFormat::Json).contains("run-of-somebody"), "over the socket it is");
+    let (json, text) = (get("/stats.json"), get("/metrics"));
+    let told: Stats = serde_json::from_str(json.split_once("\r\n\r\n").unwrap().1).unwrap();
+    assert!(told.clients.is_empty() && told.runs.is_empty() && told.latencies[0].requests == 1, "{json}");
+    assert!(text.contains("bywash_clients 1") && !text.contains("run-of-somebody"), "{text}");
+    drop(client);
     handle.shutdown();
     thread.join().unwrap().unwrap();
 }

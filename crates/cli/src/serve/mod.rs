@@ -85,7 +85,7 @@ pub(crate) struct Args {
     /// nopredict, lru or fixed:ALGORITHM,... [default: tuned]
     #[arg(long, value_name = "POLICY")]
     reload: Option<ReloadName>,
-    /// Serve Prometheus metrics at this loopback address
+    /// Serve Prometheus metrics at this loopback address: sums, for every user of this machine
     #[arg(long, value_name = "ADDR", value_parser = parse_address)]
     metrics: Option<SocketAddr>,
     /// Read settings from this file
