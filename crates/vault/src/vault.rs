@@ -58,10 +58,11 @@ impl Version {
 }
 
 impl Vault {
-    /// Opens a folder, made where there is none. Keys that were stored in plain are encrypted if a passphrase is given now.
+    /// Opens a folder, made where there is none. Keys that were stored in plain are encrypted if a passphrase is given now; once all were, none in plain is taken any more.
     ///
     /// # Errors
-    /// [`Error::Config`], naming the file: not this user's, readable by others, damaged, in use by a broker, another passphrase, none.
+    /// [`Error::Config`], naming the file: not this user's, readable by others, damaged, in use by a broker, another passphrase, none; [`Error::VaultKey`] for a key in plain
+    /// among encrypted ones.
     pub fn open(path: &Path, passphrase: Option<&[u8]>) -> Result<Self> {
         let folder = Folder::take(path)?;
         if passphrase.is_some() && !Seal::is_in(path) && folder.has_sealed()? {
@@ -74,7 +75,7 @@ impl Vault {
             let reason = "its keys are encrypted; give the passphrase with --keys-passphrase FILE".into();
             return Err(Error::Config { place: path.display().to_string(), reason });
         }
-        let vault = Self { folder, seal, keys: Mutex::default() };
+        let mut vault = Self { folder, seal, keys: Mutex::default() };
         for record in vault.folder.records()? {
             let plain = record.private.iter().any(|private| matches!(private, Private::Plain(_)));
             let (name, held) = vault.load(record)?;
@@ -82,6 +83,9 @@ impl Vault {
                 vault.save(&name, &held)?;
             }
             vault.keys().insert(name, held);
+        }
+        if let Some(seal) = &mut vault.seal {
+            seal.set_of_all(path)?;
         }
         vault.sweep().1?;
         Ok(vault)
@@ -117,6 +121,11 @@ impl Vault {
         for (index, (version, private)) in about.versions.iter().zip(&private).enumerate() {
             let damaged = |reason: &str| key_error(&about.name, format!("its file in {}: {reason}", self.folder.path().display()));
             let opened = match (private, &self.seal) {
+                (Private::Plain(_), Some(seal)) if seal.is_of_all() => {
+                    return Err(damaged(
+                        "is in plain, and no key here is any more: it was put there by someone without the passphrase. Move it away; your own keys come in by `bywash key import`",
+                    ));
+                }
                 (Private::Plain(text), _) => text.0.as_slice().into(),
                 (Private::Sealed(sealed), Some(seal)) => {
                     let opened = seal.open(sealed, &Self::context(&about, index)?);

@@ -214,6 +214,44 @@ fn a_sealed_folder_opens_under_its_passphrase_alone_and_shows_no_key() {
 }
 
 #[test]
+fn once_all_keys_are_sealed_none_in_plain_is_taken() {
+    let folder = tempfile::tempdir().unwrap();
+    let (at, other) = (folder.path().join("keys"), folder.path().join("other"));
+    Vault::open(&other, None).unwrap().generate("planted", KeyAlgorithm::P256, KeyPolicy::default()).unwrap();
+    Vault::open(&at, Some(b"passphrase")).unwrap().generate("web", KeyAlgorithm::P256, KeyPolicy::default()).unwrap();
+    std::fs::copy(other.join("planted.key"), at.join("planted.key")).unwrap();
+    let why = text(&Vault::open(&at, Some(b"passphrase")).unwrap_err());
+    assert!(why.contains("planted") && why.contains("without the passphrase") && why.contains("bywash key import"), "{why}");
+    assert!(std::fs::read_to_string(at.join("planted.key")).unwrap().contains("\"plain\""), "it is left as it is");
+    // Nor can it be taken back that all are.
+    let seal = std::fs::read_to_string(at.join("seal.json")).unwrap();
+    let unmarked = seal.replace(",\n  \"all_sealed\": true", "");
+    assert!(unmarked != seal, "{seal}");
+    std::fs::write(at.join("seal.json"), unmarked).unwrap();
+    assert!(text(&Vault::open(&at, Some(b"passphrase")).unwrap_err()).contains("seal.json: was changed by someone without the passphrase"));
+    std::fs::write(at.join("seal.json"), seal).unwrap();
+    std::fs::remove_file(at.join("planted.key")).unwrap();
+    assert!(works(&Vault::open(&at, Some(b"passphrase")).unwrap(), "web"));
+}
+
+/// A seal as it was before, under "passphrase".
+const OLD_SEAL: &str = r#"{"kdf": "scrypt", "log_n": 10, "r": 8, "p": 1, "salt": "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=", "check": {"nonce": "AAECAwQFBgcICQoL", "text": "7P4Rnq6QNz1CnQJ+RrywWwNs5A1DnOKPJjudnqvY"}}"#;
+
+#[test]
+fn seals_from_before_that_was_noted_open_and_note_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path().join("keys");
+    Vault::open(&at, None).unwrap().generate("web", KeyAlgorithm::P256, KeyPolicy::default()).unwrap();
+    std::fs::write(at.join("seal.json"), OLD_SEAL).unwrap();
+    std::fs::set_permissions(at.join("seal.json"), std::fs::Permissions::from_mode(0o600)).unwrap();
+    for _ in 0..2 {
+        assert!(works(&Vault::open(&at, Some(b"passphrase")).unwrap(), "web"), "half way through at first, by its file");
+    }
+    assert!(std::fs::read_to_string(at.join("seal.json")).unwrap().contains("\"all_sealed\": true"));
+    assert!(std::fs::read_to_string(at.join("web.key")).unwrap().contains("\"sealed\""));
+}
+
+#[test]
 fn rotation_keeps_the_old_key_for_its_grace() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path().join("keys");
