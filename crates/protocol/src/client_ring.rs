@@ -86,16 +86,6 @@ impl ClientRing {
         wake(self.region.map.u32_at(AT_COMPLETED));
     }
 
-    /// Gives the arena's memory back to the system if nothing is in flight; true if it did.
-    pub fn trim(&self) -> bool {
-        let idle = self.arena.is_idle() && self.arena.take(self.region.geometry.arena_bytes as usize).is_some();
-        if idle {
-            self.region.map.discard(self.region.geometry.arena(), self.region.geometry.arena_bytes as usize);
-            self.arena.give_back(0, self.region.geometry.arena_bytes as usize);
-        }
-        idle
-    }
-
     fn state(&self, slot: u32) -> &AtomicU32 {
         self.region.map.u32_at(self.region.geometry.slot(slot))
     }

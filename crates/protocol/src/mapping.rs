@@ -96,24 +96,17 @@ impl Mapping {
         self.len == 0
     }
 
-    /// Gives the memory behind a range back to the system; it reads as zeros afterwards. Whole pages only, others are left alone.
-    pub fn discard(&self, offset: usize, len: usize) {
-        let (from, to) = (offset.next_multiple_of(4096), (offset + len) / 4096 * 4096);
-        if from >= to || self.access != Access::Shared {
-            return;
-        }
-        let start = self.address(from, to - from, 1).cast();
-        // SAFETY: the range was checked to lie in this mapping; contents are lost by intention and both sides tolerate any bytes there.
-        let _ = unsafe { rustix::mm::madvise(start, to - from, Advice::LinuxRemove) };
-    }
-
-    /// Takes whole pages of a range out of this process's own accounts; the bytes stay, and come back when they are next touched.
+    /// Takes whole pages of a range out of this process's own accounts, locked ones too; the bytes stay, and come back when they are next touched.
     pub fn release_pages(&self, offset: usize, len: usize) {
         let (from, to) = (offset.next_multiple_of(4096), (offset + len) / 4096 * 4096);
         if from < to {
             let start = self.address(from, to - from, 1).cast();
             // SAFETY: the range lies in this mapping, which is shared and backed by a file, so nothing is lost.
-            let _ = unsafe { rustix::mm::madvise(start, to - from, Advice::LinuxDontNeed) };
+            if unsafe { libc::madvise(start, to - from, libc::MADV_DONTNEED_LOCKED) } != 0 {
+                // Kernels before 5.18 keep what is locked.
+                // SAFETY: as above.
+                let _ = unsafe { rustix::mm::madvise(start, to - from, Advice::LinuxDontNeed) };
+            }
         }
     }
 
@@ -235,13 +228,30 @@ mod tests {
         mapping.read(8190, &mut [0; 3]);
     }
 
+    /// Whether this process has the page at an offset, by bit 63 of its entry in `pagemap` (proc_pid_pagemap(5)).
+    fn has_page(mapping: &Mapping, offset: usize) -> bool {
+        use std::os::unix::fs::FileExt;
+        let mut entry = [0; 8];
+        let at = mapping.address(offset, 1, 1).addr() / 4096 * 8;
+        std::fs::File::open("/proc/self/pagemap").unwrap().read_exact_at(&mut entry, at as u64).unwrap();
+        u64::from_ne_bytes(entry) >> 63 == 1
+    }
+
     #[test]
-    fn discarded_pages_read_as_zeros() {
+    fn pages_that_are_released_keep_their_bytes_and_are_counted_no_more_locked_or_not() {
         let mapping = Mapping::of_file(file(), 8192, Access::Shared).unwrap();
-        mapping.write(4096, b"secret");
-        mapping.discard(4000, 4192);
-        let mut back = [1; 6];
-        mapping.read(4096, &mut back);
-        assert_eq!(back, [0; 6]);
+        for lock in [false, true] {
+            // SAFETY: the range is this mapping.
+            if lock && unsafe { rustix::mm::mlock(mapping.start.as_ptr().cast(), 8192) }.is_err() {
+                return eprintln!("skipped: this process may lock no memory");
+            }
+            mapping.write(4096, b"kept");
+            assert!(has_page(&mapping, 4096));
+            mapping.release_pages(4000, 4192);
+            assert!(!has_page(&mapping, 4096), "locked: {lock}");
+            let mut back = [0; 4];
+            mapping.read(4096, &mut back);
+            assert_eq!(&back, b"kept");
+        }
     }
 }
