@@ -159,8 +159,9 @@ impl ControlSocket {
     /// # Errors
     /// [`Error::Timeout`] from a peer that does not read; [`Error::Unavailable`] when it is gone.
     pub fn send(&self, message: &impl Serialize, files: &[BorrowedFd<'_>], timeout: Duration) -> Result<()> {
-        let mut buffer = Zeroizing::new([0; MESSAGE_BYTES_MAX]);
-        let len = encode(message, buffer.as_mut_slice())?;
+        // Not on the stack: an asynchronous job's of OpenSSL has twice as much, and no page behind it that would end the program.
+        let mut buffer = Zeroizing::new(vec![0; MESSAGE_BYTES_MAX]);
+        let len = encode(message, &mut buffer)?;
         loop {
             let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS_MAX))];
             let mut control = SendAncillaryBuffer::new(&mut space);
