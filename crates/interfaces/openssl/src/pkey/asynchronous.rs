@@ -9,6 +9,10 @@ use core::sync::atomic::{AtomicBool, Ordering::*};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::Arc;
 
+/// Only numbers below this part of those that the process may have (`RLIMIT_NOFILE`) become bells: a connection keeps its own for life, and a server that has raised the limit to just
+/// what it needs (haproxy) must not run out of them for our sake. Above, operations are computed where they arise.
+const PART: u64 = 4;
+
 /// Our descriptors among those of a waiting context: any address of our own.
 static KEY: u8 = 0;
 
@@ -35,7 +39,8 @@ impl PartialEq for Bell {
 }
 
 impl Bell {
-    fn new() -> Option<Self> {
+    /// None where a descriptor of a number below this cannot be had.
+    fn below(limit: u64) -> Option<Self> {
         // SAFETY: a new descriptor, and nobody else's.
         let fd = unsafe {
             let fd = libc::eventfd(0, libc::EFD_NONBLOCK | libc::EFD_CLOEXEC);
@@ -44,6 +49,9 @@ impl Bell {
             }
             OwnedFd::from_raw_fd(fd)
         };
+        if u64::try_from(fd.as_raw_fd()).is_ok_and(|number| number >= limit) {
+            return None;
+        }
         Some(Self(Arc::new(Shared { fd, is_forgotten: AtomicBool::new(false) })))
     }
 
@@ -65,13 +73,21 @@ impl Bell {
     }
 }
 
+/// How many descriptors the process may have.
+fn descriptors_max() -> u64 {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: room for the answer; it does not fail.
+    unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) };
+    limit.rlim_cur
+}
+
 /// The job in which this thread is.
 pub(super) struct Job {
     bell: Bell,
 }
 
 impl Job {
-    /// None outside of a job, or where no descriptor can be had.
+    /// None outside of a job, or where no descriptor can be had, or none that leaves the program enough.
     pub(super) fn current() -> Option<Self> {
         // SAFETY: no arguments; a job that runs has a waiting context for as long as it runs.
         let context = unsafe {
@@ -94,7 +110,7 @@ impl Job {
                 return Some(Self { bell: Bell(Arc::from_raw(shared)) });
             }
         }
-        let bell = Bell::new()?;
+        let bell = Bell::below(descriptors_max() / PART)?;
         let share = Arc::into_raw(bell.0.clone());
         // SAFETY: a live context, which gives its share back by `clean_up`; if it takes none, we do.
         unsafe {
@@ -145,6 +161,13 @@ pub(super) mod tests {
         // SAFETY: as above.
         std::thread::spawn(move || unsafe { ASYNC_WAIT_CTX_free(ptr::with_exposed_provenance_mut(address)) }).join().unwrap();
         bell
+    }
+
+    #[test]
+    fn descriptors_that_the_program_may_need_are_left_to_it() {
+        let number = Bell::below(u64::MAX).unwrap().number();
+        assert!(Bell::below(0).is_none() && Bell::below(3).is_none(), "even the first free ones are above");
+        assert!(number >= 3 && descriptors_max() > 3);
     }
 
     #[test]

@@ -5,7 +5,8 @@
 //! - a *fiber* of the preload library (`bywash-async`), which suspends the handshakes of servers that know nothing of it;
 //! - an *asynchronous job* of OpenSSL (`ASYNC_start_job(3)`), in which programs run that wait on descriptors by themselves: `SSL_MODE_ASYNC` servers such as
 //!   haproxy with `ssl-mode-async`, `openssl s_server -async`, `openssl speed -async_jobs`. The job's descriptor is an eventfd, readable when the
-//!   operation is done.
+//!   operation is done. A connection keeps it for life, so once a quarter of the descriptors that the process may have (`RLIMIT_NOFILE`) is in use no job gets one, and its
+//!   operations are computed where they arise.
 //!
 //! Either way the preload library must be there, since it is what calls [`fire`] when a batch is full or the thread is about to block; without it
 //! every operation is computed where it arises.
