@@ -6,11 +6,15 @@ use bywash_manager::thread_ns;
 use bywash_policy::firing::{self, Firing, Shot};
 use bywash_protocol::monotonic_ns;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// A batch where the engine has no lanes and operations are put off all the same.
 const ALWAYS_LANES: usize = 8;
 
-/// An operation in a [`Gather`].
+/// The last ticket. One count for all threads: who is resumed by another thread than it was put off in finds no other's operation under its ticket there.
+static LAST: AtomicU64 = AtomicU64::new(0);
+
+/// An operation in a [`Gather`]; no other has the same in this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Ticket(u64);
 
@@ -36,7 +40,7 @@ pub struct Gather {
     /// In the order of arrival.
     waiting: Vec<Entry>,
     done: Vec<(Ticket, Result<OwnedOperation>)>,
-    last: u64,
+    has_put_off: bool,
     untimed: u32,
     always: bool,
 }
@@ -92,8 +96,8 @@ impl Gather {
         if session.keyed().is_none() {
             return Err(Error::WrongOperation { algorithm: session.params().algorithm(), what: "wait for company with a key of a vault" });
         }
-        self.last += 1;
-        let ticket = Ticket(self.last);
+        self.has_put_off = true;
+        let ticket = Ticket(LAST.fetch_add(1, Relaxed));
         self.firing(session).arrived(now(), session.params().algorithm());
         self.waiting.push(Entry { ticket, session: session.clone(), operation });
         Ok(ticket)
@@ -172,7 +176,7 @@ impl Gather {
     /// # Errors
     /// Those of [`Session::run`].
     pub fn run(&mut self, session: &Session, operation: &mut Operation<'_>) -> Result<usize> {
-        if self.last == 0 {
+        if !self.has_put_off {
             // Nothing was ever put off: this thread blocks, and other processes may be its operations' company.
             return session.run(operation);
         }
@@ -218,4 +222,30 @@ fn side_by_side(chosen: &mut [Entry]) -> Vec<Result<usize>> {
 
 fn bug() -> Error {
     Error::EngineFailed { engine: "cpu".into(), reason: "a bug stopped the batch".into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Client, Config};
+    use bywash_core::{Direction, Key, SecretBytes, SessionParams};
+
+    #[test]
+    fn a_ticket_of_one_thread_is_nobodys_in_another() {
+        let private = Key::EcPrivate(SecretBytes::from(&[9; 32][..]));
+        let session = Client::new(Config::default()).session(SessionParams::new(Algorithm::X25519Public, private).unwrap()).unwrap();
+        let put_off = |gather: &mut Gather| {
+            let (input, output) = (SecretBytes::zeroed(0), SecretBytes::zeroed(32));
+            let operation =
+                OwnedOperation { direction: Direction::Compute, iv: Vec::new(), aad: Vec::new(), input, output, tag: Vec::new() };
+            gather.add(&session, operation).unwrap()
+        };
+        let (mut one, mut other) = (Gather::putting_all_off(), Gather::putting_all_off());
+        let (ticket, others) = (put_off(&mut one), put_off(&mut other));
+        assert_eq!(other.fire(Moment::Demanded(others)), [others]);
+        assert!(!other.is_done(ticket) && other.take(ticket).is_none());
+        other.withdraw(ticket);
+        assert!(other.take(others).is_some_and(|outcome| outcome.is_ok()), "it is there still");
+        assert_eq!(one.fire(Moment::Demanded(ticket)), [ticket]);
+    }
 }
