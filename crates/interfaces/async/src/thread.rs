@@ -186,7 +186,7 @@ fn is_own_process() -> bool {
     PROCESS.load(Acquire) == process()
 }
 
-/// A descriptor is being closed.
+/// A descriptor is being closed, or was.
 pub(crate) fn closing(fd: c_int) {
     if has_computer() && with(|thread| thread.knows(fd)) == Some(true) && is_own_process() {
         with(|thread| thread.has_closed(fd));

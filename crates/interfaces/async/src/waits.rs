@@ -378,6 +378,15 @@ pub unsafe extern "C" fn recv(fd: c_int, buffer: *mut c_void, length: size_t, fl
     got
 }
 
+/// A connection has come. What this thread knew of its number is of another, which was closed without [`close`]: by a system call of the program's own, or by io_uring.
+fn has_come(accepted: c_int) -> c_int {
+    if accepted >= 0 {
+        thread::closing(accepted);
+        descriptors::accepted(accepted);
+    }
+    accepted
+}
+
 /// `accept(2)`; a new connection that nobody waits for is told from one that another thread waits for.
 ///
 /// # Safety
@@ -385,9 +394,7 @@ pub unsafe extern "C" fn recv(fd: c_int, buffer: *mut c_void, length: size_t, fl
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn accept(fd: c_int, address: *mut sockaddr, length: *mut socklen_t) -> c_int {
     // SAFETY: passed on from the caller.
-    let accepted = unsafe { real::accept(fd, address, length) };
-    descriptors::accepted(accepted);
-    accepted
+    has_come(unsafe { real::accept(fd, address, length) })
 }
 
 /// `accept4(2)`; as [`accept`].
@@ -397,9 +404,7 @@ pub unsafe extern "C" fn accept(fd: c_int, address: *mut sockaddr, length: *mut 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn accept4(fd: c_int, address: *mut sockaddr, length: *mut socklen_t, flags: c_int) -> c_int {
     // SAFETY: passed on from the caller.
-    let accepted = unsafe { real::accept4(fd, address, length, flags) };
-    descriptors::accepted(accepted);
-    accepted
+    has_come(unsafe { real::accept4(fd, address, length, flags) })
 }
 
 /// `close(2)`; a number that is free again says nothing about who gets it next.
@@ -412,4 +417,38 @@ pub unsafe extern "C" fn close(fd: c_int) -> c_int {
     descriptors::closed(fd);
     // SAFETY: passed on from the caller.
     unsafe { real::close(fd) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::thread::bywash_async_v1;
+    use bywash_async_link::Computer;
+
+    unsafe extern "C" fn fire(_: Moment, _: u64) -> u32 {
+        0
+    }
+    unsafe extern "C" fn waiting() -> u32 {
+        0
+    }
+    static COMPUTER: Computer = Computer { fire, waiting };
+
+    #[test]
+    fn a_new_connection_is_not_what_had_its_number_before() {
+        const NUMBER: c_int = 60_020;
+        // SAFETY: a table that lives as long as the process.
+        unsafe { (bywash_async_v1.attach)(&COMPUTER) };
+        let hears = || {
+            with(|thread| {
+                thread.registry.waits_on(3);
+                thread.registry.hears(NUMBER)
+            })
+        };
+        let registration = Registration { set: 3, events: EPOLLIN as u32, data: 7 };
+        with(|thread| thread.registry.register(NUMBER, Some(registration)));
+        assert_eq!(hears(), Some(true));
+        has_come(NUMBER);
+        assert_eq!(hears(), Some(false), "it is in no set");
+        assert!(descriptors::is_new(NUMBER));
+    }
 }
