@@ -30,11 +30,13 @@
 //! one that floods the socket is slowed down; one that never reads its answers loses its connection as soon as its socket is full. Keys
 //! go from the wiped message buffer straight into the manager.
 //!
+//! A connection is its process's: a message that another sends, as a forked child can, ends it. Who commands (the vault, recordings) has to be the owner when it connects and when it speaks.
+//!
 //! # What is told to whom
 //!
 //! | | |
 //! |---|---|
-//! | [`Stats`] | what ran where, for whom: as JSON, or for Prometheus; over the socket, in process, or on `127.0.0.1` ([`BrokerConfig::metrics`]) |
+//! | [`Stats`] | what ran where, for whom: as JSON, or for Prometheus; over the socket, in process, or, without who they are, on `127.0.0.1` ([`BrokerConfig::metrics`]) |
 //! | accounts of tenants | [`TenantStats`]: what each has had of what it was promised ([`TenantRule`]); in [`Stats`] |
 //! | the latest requests | [`RequestStats`]: why each went where it went, for `bywash explain` |
 //! | recording | requests as [`bywash_core::trace`] lines: the broker's own and those that clients ran in place; losses are counted |
