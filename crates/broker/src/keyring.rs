@@ -317,8 +317,10 @@ fn check_use(name: &str, algorithm: Algorithm, policy: &KeyPolicy) -> Result<()>
     if policy.allows(wanted) || rsa && policy.allows(KeyUse::Decrypt) {
         return Ok(());
     }
+    let uses: Vec<_> = policy.uses.iter().copied().chain([wanted]).map(KeyUse::name).collect();
+    let way_out = format!("`bywash key policy {name} --allow {}`, and who else may use it (`bywash key list`)", uses.join(","));
     let reason = format!("it may be used to {} and not to {}", policy.uses_in_words(), wanted.name());
-    Err(key_error(name, format!("{reason}; the vault's owner can change that with `bywash key policy {name} --allow {}`", wanted.name())))
+    Err(key_error(name, format!("{reason}; the vault's owner can change that with {way_out}")))
 }
 
 /// The reference in a session's parameters, if that is what they hold.

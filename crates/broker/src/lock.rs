@@ -4,7 +4,7 @@ use bywash_core::{Error, Result};
 use bywash_protocol::Listener;
 use rustix::fd::OwnedFd;
 use rustix::fs::{FileType, FlockOperation, Mode, OFlags, flock};
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
@@ -19,7 +19,7 @@ impl Place {
     /// Takes the place and listens; a dead broker's socket is replaced.
     pub(crate) fn take(socket: &Path, mode: u32) -> Result<(Self, Listener)> {
         if let Some(parent) = socket.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-            std::fs::create_dir_all(parent).map_err(|error| failed("make the folder", parent, error))?;
+            make(parent)?;
         }
         let mut lock = socket.as_os_str().to_owned();
         lock.push(".lock");
@@ -39,6 +39,18 @@ impl Drop for Place {
         // Still locked here, so no other broker can have taken the place in between.
         let _ = std::fs::remove_file(&self.socket);
         let _ = std::fs::remove_file(&self.lock);
+    }
+}
+
+/// Makes a socket's folder, but not the one that it is to be in: `/run` is empty after a start of the machine, and a path that was mistyped leads nowhere.
+fn make(folder: &Path) -> Result<()> {
+    match std::fs::create_dir(folder) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            let above = folder.parent().unwrap_or(folder);
+            Err(Error::Unavailable { what: format!("there is no folder {} for the socket's; check the path, or make it", above.display()) })
+        }
+        made => made.map_err(|error| failed("make the folder", folder, error)),
     }
 }
 

@@ -240,6 +240,8 @@ fn what_cannot_serve_leaves_nothing_behind() {
     assert!(!serve(&file, &[]).status.success());
     let unkeyed = serve(&folder.path().join("s"), &["--keys-passphrase", "/nowhere"]);
     assert!(unkeyed.status.code() == Some(5) && stderr(&unkeyed).contains("--keys"), "{unkeyed:?}");
+    let mistyped = serve(&folder.path().join("nwo/here/s"), &[]);
+    assert!(stderr(&mistyped).contains("there is no folder") && stderr(&mistyped).contains("/nwo "), "{mistyped:?}");
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     let said = bywash().args(["stats", "--socket"]).arg(&file).output().unwrap();
     assert!(stderr(&said).contains("is no socket, but a file"), "{said:?}");

@@ -189,7 +189,6 @@ fn bind(settings: &Settings) -> Result<Broker, Failure> {
     let modelled = manager.engines().iter().filter(|engine| engine.is_modelled());
     modelled.for_each(|engine| tracing::warn!("engine '{}' is modelled: its times are not measurements", engine.name()));
     let socket = broker_link::socket_path(settings.socket.as_deref());
-    make_folder(&socket)?;
     let mut config = BrokerConfig::new(socket.clone(), manager);
     config.mode = settings.socket_mode.map(|mode| mode.0);
     config.allowed_uids = settings.allow_uids.clone().unwrap_or_default();
@@ -235,22 +234,12 @@ fn vault(folder: &Path, settings: &Settings) -> Result<Arc<Vault>, Failure> {
     Ok(Arc::new(vault))
 }
 
-/// A socket whose folder may not be written is a matter of permissions; everything else is a failure.
+/// A socket whose folder may not be written, or made, is a matter of permissions; everything else is a failure.
 fn code(socket: &Path) -> Exit {
-    let folder = socket.parent().unwrap_or(Path::new("/"));
+    let folder = socket.ancestors().skip(1).take(2).find(|folder| folder.exists()).unwrap_or(Path::new("/"));
     match rustix::fs::access(folder, rustix::fs::Access::WRITE_OK) {
         Err(rustix::io::Errno::ACCESS) => Exit::Permission,
         _ => Exit::Failed,
-    }
-}
-
-/// `/run` is empty after a start of the machine.
-fn make_folder(socket: &Path) -> Result<(), Failure> {
-    match socket.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => {
-            std::fs::create_dir_all(folder).map_err(|error| Failure::file("make the folder", folder, &error))
-        }
-        _ => Ok(()),
     }
 }
 
