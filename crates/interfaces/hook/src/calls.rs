@@ -5,6 +5,7 @@ use crate::memory::Memory;
 use crate::refuse::{Outcome, refused};
 use crate::server::Server;
 use crate::stat::{stat, statfs};
+use bywash_mount::direct::Reference;
 use bywash_stopped::listener::Notification;
 use rustix::io::Errno;
 
@@ -23,7 +24,7 @@ impl Server {
                 _ => self.seek(file.as_text()?, second as i64, third as i32),
             },
             libc::SYS_fstat => {
-                memory.write(second, &stat(&file.status(&self.volume)?, self.volume.device()))?;
+                memory.write(second, &stat(&file.status(&self.volume)?, &self.volume))?;
                 Ok(0)
             }
             libc::SYS_fstatfs => {
@@ -49,13 +50,14 @@ impl Server {
             libc::SYS_getdents64 => self.read_folder(memory, file, second, (third & 0xffff_ffff) as usize),
             libc::SYS_fchmod => self.volume.set_mode(file.ino(), second as u32).map(|()| 0).map_err(Into::into),
             libc::SYS_fchown => self.set_owner(file.ino(), second, third).map(|()| 0),
+            libc::SYS_shutdown => Err(Errno::NOTSOCK.into()),
             // Advice.
             libc::SYS_fadvise64 | libc::SYS_readahead => Ok(0),
             // As file systems without them say.
             libc::SYS_fgetxattr | libc::SYS_flistxattr | libc::SYS_fremovexattr => Err(Errno::OPNOTSUPP.into()),
             libc::SYS_fsetxattr => no_attribute(memory, second),
             libc::SYS_fchdir => match &file.what {
-                What::Folder(folder) => self.enter(call, &folder.way),
+                What::Folder(folder) => self.enter(call, &folder.itself),
                 _ => Err(Errno::NOTDIR.into()),
             },
             libc::SYS_execveat => refused(Errno::ACCESS, "programs in a volume cannot be started"),
@@ -64,11 +66,11 @@ impl Server {
     }
 
     /// The working folder is the kernel's to know, and it knows of the volume its own folder only.
-    pub(crate) fn enter(&self, call: &Notification, way: &[u64]) -> Outcome<i64> {
+    pub(crate) fn enter(&self, call: &Notification, folder: &Reference) -> Outcome<i64> {
         let is_there = std::fs::read_link(format!("/proc/{}/cwd", call.thread)).is_ok_and(|now| now == self.root.now());
-        match way.len() {
-            1 if is_there => Ok(0),
-            _ => refused(Errno::ACCESS, "folders in a volume cannot be entered, but the volume's own by its path"),
+        match folder.is_root() && is_there {
+            true => Ok(0),
+            false => refused(Errno::ACCESS, "folders in a volume cannot be entered, but the volume's own by its path"),
         }
     }
 
@@ -84,9 +86,7 @@ impl Server {
         if offset < 0 || length <= 0 {
             return Err(Errno::INVAL.into());
         }
-        if text.open.len()? < end as u64 {
-            self.volume.set_len(file.ino(), end as u64)?;
-        }
+        self.volume.extend(&text.open, end as u64)?;
         Ok(0)
     }
 
@@ -100,8 +100,9 @@ impl Server {
         let What::Folder(folder) = &file.what else { return Err(Errno::NOTDIR.into()) };
         let mut reading = folder.reading();
         if reading.entries.is_none() {
-            let above = folder.way.iter().rev().nth(1).copied().unwrap_or(folder.ino());
-            let mut entries = vec![(b".".to_vec(), folder.ino(), libc::DT_DIR), (b"..".to_vec(), above, libc::DT_DIR)];
+            let above = self.volume.parent(&folder.itself)?.map_or(folder.ino(), |above| above.ino());
+            let own = |name: &[u8], ino| (name.to_vec(), self.volume.shown_number(ino), libc::DT_DIR);
+            let mut entries = vec![own(b".", folder.ino()), own(b"..", above)];
             entries.extend(self.volume.list(folder.ino())?);
             reading.entries = Some(entries);
         }

@@ -65,7 +65,7 @@ impl Server {
             return Err(Errno::BADF.into());
         }
         let appends = file.appends();
-        with_offset(text, offset, |at| {
+        let written = with_offset(text, offset, |at| {
             // One call is one append, of however many pieces: who reads lines that several programs put there finds them whole.
             let _appending = appends.then(|| text.open.appends());
             moved(ranges, |range, length| {
@@ -83,7 +83,11 @@ impl Server {
                     Ok(length)
                 })
             })
-        })
+        })?;
+        if file.syncs() && written > 0 {
+            text.open.sync()?;
+        }
+        Ok(written)
     }
 
     /// `lseek` of a regular file.

@@ -59,8 +59,8 @@ fn attend(attachment: Attachment, started: &OwnedFd) -> Result<Begun, Error> {
     let listener = Listener::new(attachment.listener()?);
     while readable(&listener, started) {
         match listener.receive() {
-            // No descriptor of a volume's file is there before a first open has been answered.
-            Ok(Some(call)) if matches!(call.call, libc::SYS_write | libc::SYS_close | libc::SYS_fcntl) => {
+            // No descriptor of a volume's file is there before a first open has been answered. What is executed is the program, which is looked for in one folder after the other.
+            Ok(Some(call)) if matches!(call.call, libc::SYS_write | libc::SYS_close | libc::SYS_fcntl | libc::SYS_execve) => {
                 listener.answer(call.id, Verdict::Continue);
             }
             Ok(first) => return Ok((listener, first)),

@@ -1,6 +1,6 @@
 //! What a descriptor of ours stands for.
 
-use bywash_mount::direct::{Direct, Held, Listing, OpenText, Status};
+use bywash_mount::direct::{Direct, Held, Listing, OpenText, Reference, Status};
 use rustix::io::Errno;
 use std::io;
 use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// An open file description: a regular file and an offset in it, a folder, a symbolic link that is named and not followed, or what is closed but for the kernel.
 pub(crate) struct File {
     pub(crate) what: What,
-    /// How it was opened: access mode and `O_APPEND`.
+    /// How it was opened: access mode, `O_APPEND`, `O_SYNC` and what else `F_GETFL` says.
     flags: AtomicI32,
     /// For messages.
     pub(crate) shown: String,
@@ -30,8 +30,8 @@ pub(crate) struct Text {
 
 /// A folder that is open.
 pub(crate) struct Folder {
-    /// Numbers of the folders from the volume's own to this one.
-    pub(crate) way: Vec<u64>,
+    /// It, wherever it is moved, and whether or not it is removed.
+    pub(crate) itself: Reference,
     pub(crate) reading: Mutex<Reading>,
 }
 
@@ -48,8 +48,8 @@ impl File {
         Self { what: What::Text(Text { open, offset: Mutex::new(0) }), flags: kept(flags), shown }
     }
 
-    pub(crate) fn folder(way: Vec<u64>, flags: i32, shown: String) -> Self {
-        Self { what: What::Folder(Folder { way, reading: Mutex::default() }), flags: kept(flags), shown }
+    pub(crate) fn folder(itself: Reference, flags: i32, shown: String) -> Self {
+        Self { what: What::Folder(Folder { itself, reading: Mutex::default() }), flags: kept(flags), shown }
     }
 
     /// A symbolic link that was opened with `O_PATH`: it is looked at, and nothing else.
@@ -76,12 +76,17 @@ impl File {
     }
 
     pub(crate) fn ino(&self) -> u64 {
+        // Of what is closed nothing is asked.
+        self.entry().map_or(u64::MAX, Reference::ino)
+    }
+
+    /// The entry that it is of; none if it is closed.
+    pub(crate) fn entry(&self) -> Option<&Reference> {
         match &self.what {
-            // Of which nothing is asked.
-            What::Gone => u64::MAX,
-            What::Text(text) => text.open.ino(),
-            What::Folder(folder) => folder.ino(),
-            What::Link(held) => held.status.ino,
+            What::Text(text) => Some(text.open.reference()),
+            What::Folder(folder) => Some(&folder.itself),
+            What::Link(held) => Some(held.reference()),
+            What::Gone => None,
         }
     }
 
@@ -116,13 +121,20 @@ impl File {
         self.flags() & libc::O_ACCMODE != libc::O_RDONLY
     }
 
+    /// Whether what is written is on the disk before the write returns; `O_SYNC` is `O_DSYNC` and more.
+    pub(crate) fn syncs(&self) -> bool {
+        self.flags() & libc::O_DSYNC != 0
+    }
+
     pub(crate) fn appends(&self) -> bool {
         self.flags() & libc::O_APPEND != 0
     }
 }
 
 fn kept(flags: i32) -> AtomicI32 {
-    AtomicI32::new(flags & (libc::O_ACCMODE | libc::O_APPEND | libc::O_NONBLOCK | libc::O_DIRECTORY | libc::O_LARGEFILE | libc::O_PATH))
+    AtomicI32::new(
+        flags & (libc::O_ACCMODE | libc::O_APPEND | libc::O_NONBLOCK | libc::O_DIRECTORY | libc::O_LARGEFILE | libc::O_PATH | libc::O_SYNC),
+    )
 }
 
 impl Text {
@@ -134,7 +146,7 @@ impl Text {
 
 impl Folder {
     pub(crate) fn ino(&self) -> u64 {
-        self.way.last().copied().unwrap_or(bywash_mount::direct::ROOT_INO)
+        self.itself.ino()
     }
 
     pub(crate) fn reading(&self) -> MutexGuard<'_, Reading> {

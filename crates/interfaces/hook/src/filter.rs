@@ -26,16 +26,14 @@ pub(crate) enum Stops {
     OnEither(u32, u32),
     /// If the argument of index 4 is, and the mapping is of a file.
     Map,
-    /// If it waits.
-    Waits(u32),
 }
 
-use Stops::{Always, Map, On, OnEither, Waits};
+use Stops::{Always, Map, On, OnEither};
 
 /// A call that may stop: its number, its name, why.
 pub(crate) type Row = (c_long, &'static str, Stops);
 
-/// Calls of every architecture. Not `execve`: the program is started by one before anybody listens; of programs in the volume the kernel finds none.
+/// Calls of every architecture.
 #[rustfmt::skip]
 const CALLS: &[Row] = &[
     (c::SYS_openat, "openat", Always), (c::SYS_openat2, "openat2", Always),
@@ -46,7 +44,7 @@ const CALLS: &[Row] = &[
     (c::SYS_symlinkat, "symlinkat", Always), (c::SYS_fchmodat, "fchmodat", Always), (452, "fchmodat2", Always),
     (c::SYS_fchownat, "fchownat", Always), (c::SYS_utimensat, "utimensat", Always), (c::SYS_truncate, "truncate", Always),
     (c::SYS_mknodat, "mknodat", Always), (c::SYS_chdir, "chdir", Always), (c::SYS_statfs, "statfs", Always),
-    (c::SYS_execveat, "execveat", Always),
+    (c::SYS_execve, "execve", Always), (c::SYS_execveat, "execveat", Always),
     (c::SYS_getxattr, "getxattr", Always), (c::SYS_lgetxattr, "lgetxattr", Always), (c::SYS_setxattr, "setxattr", Always),
     (c::SYS_lsetxattr, "lsetxattr", Always), (c::SYS_listxattr, "listxattr", Always), (c::SYS_llistxattr, "llistxattr", Always),
     (c::SYS_removexattr, "removexattr", Always), (c::SYS_lremovexattr, "lremovexattr", Always),
@@ -57,7 +55,7 @@ const CALLS: &[Row] = &[
     (c::SYS_chroot, "chroot", Always), (c::SYS_pivot_root, "pivot_root", Always), (c::SYS_mount, "mount", Always),
     (c::SYS_move_mount, "move_mount", Always), (c::SYS_setns, "setns", Always),
     // A stand-in is not ready when a file would be.
-    (c::SYS_ppoll, "ppoll", Waits(2)), (c::SYS_pselect6, "pselect6", Waits(4)),
+    (c::SYS_ppoll, "ppoll", Always), (c::SYS_pselect6, "pselect6", Always),
     (c::SYS_read, "read", On(0)), (c::SYS_readv, "readv", On(0)), (c::SYS_pread64, "pread64", On(0)),
     (c::SYS_preadv, "preadv", On(0)), (c::SYS_preadv2, "preadv2", On(0)),
     (c::SYS_write, "write", On(0)), (c::SYS_writev, "writev", On(0)), (c::SYS_pwrite64, "pwrite64", On(0)),
@@ -72,7 +70,7 @@ const CALLS: &[Row] = &[
     (c::SYS_fremovexattr, "fremovexattr", On(0)), (c::SYS_fchdir, "fchdir", On(0)), (c::SYS_fstatfs, "fstatfs", On(0)),
     (c::SYS_sendfile, "sendfile", OnEither(0, 1)), (c::SYS_splice, "splice", OnEither(0, 2)),
     (c::SYS_copy_file_range, "copy_file_range", OnEither(0, 2)), (c::SYS_tee, "tee", OnEither(0, 1)),
-    (c::SYS_vmsplice, "vmsplice", On(0)), (c::SYS_epoll_ctl, "epoll_ctl", On(2)), (c::SYS_mmap, "mmap", Map),
+    (c::SYS_shutdown, "shutdown", On(0)), (c::SYS_vmsplice, "vmsplice", On(0)), (c::SYS_epoll_ctl, "epoll_ctl", On(2)), (c::SYS_mmap, "mmap", Map),
 ];
 
 /// Those that only x86-64 has.
@@ -85,7 +83,7 @@ const OLD_CALLS: &[Row] = &[
     (c::SYS_symlink, "symlink", Always), (c::SYS_chmod, "chmod", Always), (c::SYS_chown, "chown", Always),
     (c::SYS_lchown, "lchown", Always), (c::SYS_utime, "utime", Always), (c::SYS_utimes, "utimes", Always),
     (c::SYS_futimesat, "futimesat", Always), (c::SYS_mknod, "mknod", Always),
-    (c::SYS_poll, "poll", Waits(2)), (c::SYS_select, "select", Waits(4)),
+    (c::SYS_poll, "poll", Always), (c::SYS_select, "select", Always),
     (c::SYS_dup2, "dup2", OnEither(0, 1)), (c::SYS_getdents, "getdents", On(0)),
 ];
 #[cfg(not(target_arch = "x86_64"))]
@@ -117,9 +115,6 @@ pub(crate) fn program(limit: u32) -> Vec<sock_filter> {
                 block.extend([load(argument(3)), jump_bits(libc::MAP_ANONYMOUS as u32, 0, 1), give(ALLOW)]);
                 block.extend(stops(4));
             }
-            // A time of 0, or no pointer to one for select and ppoll, whose upper half counts too.
-            Waits(index) if *number == POLL => block.extend([load(argument(index)), jump(0, 1, 0), give(STOP)]),
-            Waits(_) => block.push(give(STOP)),
         }
         block.push(give(ALLOW));
         program.push(jump(*number as u32, 0, block.len()));
@@ -128,11 +123,6 @@ pub(crate) fn program(limit: u32) -> Vec<sock_filter> {
     program.push(give(ALLOW));
     program
 }
-
-#[cfg(target_arch = "x86_64")]
-const POLL: c_long = c::SYS_poll;
-#[cfg(not(target_arch = "x86_64"))]
-const POLL: c_long = -1;
 
 #[cfg(test)]
 mod tests {
@@ -160,7 +150,7 @@ mod tests {
                     all(one);
                     all(other);
                 }
-                Always | Waits(_) => assert_eq!(at(0, 100), STOP, "{name}"),
+                Always => assert_eq!(at(0, 100), STOP, "{name}"),
                 Map => assert_eq!((at(4, 1000), at(4, 5)), (STOP, ALLOW)),
             }
         }

@@ -4,6 +4,7 @@
 //! nothing can be loaded into. The program runs under a filter of system calls (seccomp user notification, `bywash-stopped`). Calls that name a path stop; one
 //! that leads into the volume is answered here, by the same code as a mount's (`bywash_mount::direct`), so that both write one format and
 //! keep one promise about crashes; every other goes on to the kernel.
+//! Whoever answers looks into the program, which Yama may allow of descendants alone: [`orphans`] keeps processes that are left behind among them.
 //!
 //! # Descriptors
 //! The kernel's filter sees numbers, not files. So a file of the volume gets a *high number* in the program (512 to 1023, where it may have that many): calls on
@@ -18,15 +19,16 @@
 //! stays in another process. What that costs is in `bench/README.md`: two changes of process for each call.
 //!
 //! # What is refused
-//! With a number (errno), and one line that names the call, the file and the way out, which is the mount: memory maps of files of the volume (ENODEV); locks (ENOLCK);
+//! With a number (errno), and one line that names the call, the file and the way out, mostly the mount: memory maps of files of the volume (ENODEV); locks (ENOLCK);
 //! `io_uring` (ENOSYS), whose calls nobody sees; programs of 32 bits (ENOSYS); entering a folder of the volume other than its own (EACCES), for the kernel
 //! keeps the working folder; moving one of its files to a descriptor other than 0, 1, 2 (EBADF);
-//! `poll` and `select` with one of its files (EINVAL); setting extended attributes (EOPNOTSUPP); pipes, sockets and devices; file handles and watches;
+//! `poll` and `select` that wait with one of its files and are asked of it for nothing that a file is (EINVAL); setting extended attributes (EOPNOTSUPP); pipes, sockets and devices; file handles and watches;
 //! links in the volume that lead out of it (EXDEV); `chroot`, `mount`, `setns` (EPERM), after which paths would mean something else; other
-//! users than the one who started the run (EACCES); moving the volume's folder, or one that it is in (EBUSY); programs that keep their memory to themselves (EPERM). Calls that are newer than Linux 6.12 do not exist (ENOSYS).
+//! users than the one who started the run (EACCES); starting programs that lie in the volume (EACCES), of which the kernel would start the ciphertext; moving the volume's folder, or one that it is in (EBUSY); programs that keep their memory to themselves (EPERM). Calls that are newer than Linux 6.12 do not exist (ENOSYS).
 //! Without a line, as between file systems, because programs have another way: `copy_file_range`, `sendfile`, `splice`, hard links and renames across the volume's edge.
 //!
-//! Programs that lie in the volume are not found (ENOENT). A descriptor that is passed to another process over a socket, or taken by `pidfd_getfd`, is of no use there: its calls fail as above.
+//! Where the kernel writes core dumps into the folder that a program is in (`core_pattern` without a path or a program), there are none: they would lie beside the ciphertext.
+//! A descriptor that is passed to another process over a socket, or taken by `pidfd_getfd`, is of no use there: its calls fail as above.
 //!
 //! # This is emulation, not a security boundary
 //! When a call goes on to the kernel, that reads the path from the program's memory again, and another thread may have changed it. A program that means to
@@ -46,8 +48,9 @@ mod place;
 mod refuse;
 mod server;
 mod stat;
+mod wait;
 
-pub use bywash_stopped::Error;
+pub use bywash_stopped::{Error, orphans};
 
 use bywash_mount::direct::Direct;
 use bywash_stopped::attach::Attachment;
@@ -59,12 +62,13 @@ use file::File;
 use numbers::Numbers;
 use place::Root;
 use refuse::Teller;
-use rustix::process::{Resource, getrlimit};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use server::Server;
 use std::io;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, RwLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -93,6 +97,11 @@ impl Hook {
     /// [`Error::Unsupported`] by this kernel; [`Error::Privileged`] for a program that would lose the rights that its file gives it; [`Error::System`].
     pub fn prepare(command: &mut Command) -> Result<Self, Error> {
         let numbers = Numbers::new(getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX));
+        if dumps_where_a_program_is() {
+            let none = Rlimit { current: Some(0), maximum: Some(0) };
+            // SAFETY: between fork and exec the closure makes one system call, and touches nothing but what it owns.
+            unsafe { command.pre_exec(move || setrlimit(Resource::Core, none).map_err(Into::into)) };
+        }
         let attachment = Attachment::prepare(command, filter::program(numbers.limit), "--files-by hook")?;
         Ok(Self { early: Early::start(attachment)?, numbers })
     }
@@ -129,9 +138,10 @@ impl Hook {
             numbers: self.numbers,
             teller: Teller::new(tell),
             is_root: rustix::process::geteuid().is_root(),
+            ended: RwLock::new(false),
         };
         match Pool::start("hook", server) {
-            Ok(pool) => Ok(Hooked { pool, watch, volume }),
+            Ok(pool) => Ok(Hooked { pool, files, watch: Some(watch), volume }),
             Err(error) => {
                 files.stop();
                 Err(threads(error))
@@ -140,10 +150,17 @@ impl Hook {
     }
 }
 
+/// Whether the kernel writes what was in a crashed program's memory into the folder where that was: it could be the volume's, of which the kernel knows the ciphertext only (`core(5)`).
+fn dumps_where_a_program_is() -> bool {
+    let pattern = std::fs::read("/proc/sys/kernel/core_pattern").unwrap_or_default();
+    !matches!(pattern.first(), Some(b'|' | b'/' | b'@'))
+}
+
 /// Answers the programs under one filter, in threads of this process, until there are none left.
 pub struct Hooked {
     pool: Arc<Pool<Server>>,
-    watch: JoinHandle<()>,
+    files: Arc<Pairs<File>>,
+    watch: Option<JoinHandle<()>>,
     volume: Arc<Direct>,
 }
 
@@ -153,16 +170,25 @@ impl Hooked {
         self.pool.wait(Some(at_most))
     }
 
-    /// Ends, as this process should now: whoever is left under the filter can do nothing more with files then. All that was written is on the disk.
+    /// Answers no more: whoever is left under the filter can do nothing with files from now on (ENOSYS), and all files of the volume are closed.
+    pub fn stop(&mut self) {
+        if self.pool.is_over() {
+            self.pool.wait(None);
+        }
+        self.pool.work().end();
+        self.files.stop();
+        if let Some(watch) = self.watch.take() {
+            // A panic in it was printed.
+            let _ = watch.join();
+        }
+    }
+
+    /// [Stops](Self::stop), and ends as this process should now. All that was written is on the disk.
     ///
     /// # Errors
     /// If anything that was written is lost.
-    pub fn finish(self) -> io::Result<()> {
-        if self.pool.is_over() {
-            self.pool.wait(None);
-            // It ends with the pool; a panic in it was printed.
-            let _ = self.watch.join();
-        }
+    pub fn finish(mut self) -> io::Result<()> {
+        self.stop();
         self.volume.end()
     }
 }

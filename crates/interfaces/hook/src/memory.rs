@@ -1,6 +1,6 @@
 //! The memory of a stopped program, for as long as its call waits.
 
-use crate::refuse::{Failure, Outcome};
+use crate::refuse::{Failure, Outcome, Why};
 use bywash_stopped::listener::{Listener, Notification};
 use bywash_stopped::thread::{read_parts, write_parts};
 use rustix::io::Errno;
@@ -21,12 +21,12 @@ thread_local! {
 }
 
 /// Why every call of some programs fails.
-pub(crate) const UNREADABLE: &str = "this program keeps its memory to itself (its file may be run and not read, or it asked for that by prctl), so what its calls are about cannot be learnt";
+pub(crate) const UNREADABLE: &str = "this program keeps its memory to itself (its file may be run and not read, it asked for that by prctl, or Yama forbids it, /proc/sys/kernel/yama/ptrace_scope), so what its calls are about cannot be learnt";
 
 /// What reaching into a program fails with.
 fn unreached(errno: Errno) -> Failure {
     match errno {
-        Errno::PERM => Failure { why: Some(UNREADABLE), ..errno.into() },
+        Errno::PERM => Failure { why: Some(Why { text: UNREADABLE, way_out: None }), ..errno.into() },
         _ => errno.into(),
     }
 }

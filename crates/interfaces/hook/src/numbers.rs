@@ -151,7 +151,7 @@ impl Server {
                     Verdict::Value(0)
                 }
                 libc::F_GETLK | libc::F_SETLK | libc::F_SETLKW | libc::F_OFD_GETLK | libc::F_OFD_SETLK | libc::F_OFD_SETLKW => {
-                    return refused(Errno::NOLCK, "locks");
+                    return refused(Errno::NOLCK, NO_LOCKS);
                 }
                 _ => return Err(Errno::INVAL.into()),
             },
@@ -160,7 +160,7 @@ impl Server {
                 // As of every file that is no device.
                 _ => return Err(Errno::NOTTY.into()),
             },
-            libc::SYS_flock => return refused(Errno::NOLCK, "locks"),
+            libc::SYS_flock => return refused(Errno::NOLCK, NO_LOCKS),
             _ => return Ok(None),
         }))
     }
@@ -179,5 +179,6 @@ fn descriptors(thread: u32) -> Option<u64> {
     limits.lines().find_map(|line| line.strip_prefix("Max open files"))?.split_whitespace().next()?.parse().ok()
 }
 
+const NO_LOCKS: &str = "files have no locks here (of which SQLite says that the database is locked)";
 const FIOCLEX: u32 = 0x5451;
 const FIONCLEX: u32 = 0x5450;

@@ -4,7 +4,8 @@ use crate::file::File;
 use crate::memory::Memory;
 use crate::place::{Inside, Place};
 use crate::refuse::{Outcome, refused};
-use crate::server::{Entry, Server, Shown};
+use crate::server::{Server, Shown};
+use bywash_mount::direct::Held;
 use bywash_stopped::listener::{Notification, Verdict};
 use bywash_stopped::thread::status;
 use rustix::io::Errno;
@@ -37,6 +38,11 @@ impl Server {
                 self.open_descriptor(call, has(libc::O_CLOEXEC), || Ok(file))
             }
             Place::Inside(inside) => self.open_descriptor(call, has(libc::O_CLOEXEC), || self.opened(call, &inside, flags, mode, shown)),
+            Place::Open(file) => {
+                let entry = self.volume.held_by(file.value.entry().ok_or(Errno::NOENT)?.clone())?;
+                let open = || self.open_entry(entry, what_counts(flags)?, &file.value.shown);
+                self.open_descriptor(call, has(libc::O_CLOEXEC), open)
+            }
         }
     }
 
@@ -56,44 +62,19 @@ impl Server {
             };
             return match place {
                 Place::Outside(_) => Ok(Verdict::Continue),
-                Place::Inside(_) => refused(Errno::NOSYS, "rules for how its path may lead"),
+                Place::Inside(_) | Place::Open(_) => refused(Errno::NOSYS, "rules for how its path may lead"),
             };
         }
         self.open(call, memory, at as i32, path, word(0) as i32, word(8) as u32, shown)
     }
 
     fn opened(&self, call: &Notification, inside: &Inside, flags: i32, mode: u32, shown: &str) -> Outcome<File> {
-        // With O_PATH nothing is opened, and no other flag says anything.
-        let flags = match flags & libc::O_PATH {
-            0 => flags,
-            _ => flags & (libc::O_PATH | libc::O_DIRECTORY | libc::O_NOFOLLOW | libc::O_CLOEXEC),
-        };
+        let flags = what_counts(flags)?;
         let has = |flag| flags & flag == flag;
-        if has(libc::O_TMPFILE) || has(libc::O_DIRECT) {
-            // As file systems without them say; programs have another way.
-            return Err(if has(libc::O_TMPFILE) { Errno::OPNOTSUPP } else { Errno::INVAL }.into());
-        }
         for _ in 0..TRIES {
             match self.entry(inside) {
                 Ok(_) if has(libc::O_CREAT | libc::O_EXCL) => return Err(Errno::EXIST.into()),
-                Ok(entry) if entry.status.is_folder() => return folder(inside, entry.ino, flags, shown),
-                Ok(entry) if entry.status.is_file() => {
-                    if has(libc::O_DIRECTORY) {
-                        return Err(Errno::NOTDIR.into());
-                    } else if has(libc::O_PATH) {
-                        return refused(Errno::OPNOTSUPP, "a descriptor that names a file without opening it (O_PATH)");
-                    }
-                    let writes = flags & libc::O_ACCMODE != libc::O_RDONLY;
-                    let held = self.volume.look_up(inside.parent(), inside.name.as_deref().unwrap_or_default())?;
-                    let open = self.volume.open(held, writes, has(libc::O_TRUNC))?;
-                    return Ok(File::text(open, flags, shown.to_owned()));
-                }
-                Ok(entry) if entry.status.is_link() && has(libc::O_DIRECTORY) => return Err(Errno::NOTDIR.into()),
-                Ok(Entry { held: Some(held), .. }) if held.status.is_link() && has(libc::O_PATH | libc::O_NOFOLLOW) => {
-                    return Ok(File::link(held, flags, shown.to_owned()));
-                }
-                Ok(entry) if entry.status.is_link() => return Err(Errno::LOOP.into()),
-                Ok(_) => return refused(Errno::NXIO, "pipes, sockets and devices in a volume"),
+                Ok(entry) => return self.open_entry(entry, flags, shown),
                 Err(failure) if !failure.is(Errno::NOENT) || !has(libc::O_CREAT) => return Err(failure),
                 Err(_) if inside.is_folder => return Err(Errno::ISDIR.into()),
                 Err(_) => {}
@@ -110,20 +91,54 @@ impl Server {
         Err(Errno::AGAIN.into())
     }
 
+    /// Opens what is there.
+    fn open_entry(&self, entry: Held, flags: i32, shown: &str) -> Outcome<File> {
+        let has = |flag| flags & flag == flag;
+        let status = entry.status;
+        if status.is_folder() {
+            return folder(entry, flags, shown);
+        } else if has(libc::O_DIRECTORY) {
+            return Err(Errno::NOTDIR.into());
+        } else if status.is_link() && has(libc::O_PATH | libc::O_NOFOLLOW) {
+            return Ok(File::link(entry, flags, shown.to_owned()));
+        } else if status.is_link() {
+            return Err(Errno::LOOP.into());
+        } else if !status.is_file() {
+            return refused(Errno::NXIO, "pipes, sockets and devices in a volume");
+        } else if has(libc::O_PATH) {
+            return refused(Errno::OPNOTSUPP, "a descriptor that names a file without opening it (O_PATH)");
+        }
+        let writes = flags & libc::O_ACCMODE != libc::O_RDONLY;
+        let open = self.volume.open(entry, writes, has(libc::O_TRUNC))?;
+        Ok(File::text(open, flags, shown.to_owned()))
+    }
+
     /// What the program takes from the mode of files that it makes. Where it cannot be learnt nobody else gets anything.
     pub(crate) fn umask(&self, call: &Notification) -> u32 {
         status(call.thread, "Umask:").and_then(|text| u32::from_str_radix(&text, 8).ok()).unwrap_or(0o077)
     }
 }
 
-fn folder(inside: &Inside, ino: u64, flags: i32, shown: &str) -> Outcome<File> {
+/// The flags of an open that say something; with O_PATH nothing is opened, and no other does.
+fn what_counts(flags: i32) -> Outcome<i32> {
+    let flags = match flags & libc::O_PATH {
+        0 => flags,
+        _ => flags & (libc::O_PATH | libc::O_DIRECTORY | libc::O_NOFOLLOW | libc::O_CLOEXEC),
+    };
+    // As file systems without them say; programs have another way.
+    if flags & libc::O_TMPFILE == libc::O_TMPFILE {
+        Err(Errno::OPNOTSUPP.into())
+    } else if flags & libc::O_DIRECT != 0 {
+        Err(Errno::INVAL.into())
+    } else {
+        Ok(flags)
+    }
+}
+
+fn folder(entry: Held, flags: i32, shown: &str) -> Outcome<File> {
     let has = |flag| flags & flag == flag;
     if flags & libc::O_ACCMODE != libc::O_RDONLY || has(libc::O_TRUNC) || (has(libc::O_CREAT) && !has(libc::O_DIRECTORY)) {
         return Err(Errno::ISDIR.into());
     }
-    let mut way = inside.way.clone();
-    if inside.name.is_some() {
-        way.push(ino);
-    }
-    Ok(File::folder(way, flags, shown.to_owned()))
+    Ok(File::folder(entry.into_reference(), flags, shown.to_owned()))
 }

@@ -1,9 +1,10 @@
 //! Calls that name a file by its path and do not open it.
 
 use crate::calls::no_attribute;
+use crate::file::File;
 use crate::memory::Memory;
 use crate::place::{Inside, Place};
-use crate::refuse::{Outcome, refused};
+use crate::refuse::{Outcome, refused, refused_with};
 use crate::server::{Server, Shown};
 use crate::stat::{stat, statfs, statx};
 use bywash_mount::direct::Status;
@@ -43,6 +44,7 @@ impl Server {
     pub(crate) fn by_path(&self, call: &Notification, memory: &Memory<'_>, shown: &mut Shown) -> Outcome<Option<Verdict>> {
         let [a, b, c, d, e, _] = call.arguments;
         let nofollow = |flags: u64| flags as i32 & libc::AT_SYMLINK_NOFOLLOW == 0;
+        const START: Ask = Ask::Refuse(Errno::ACCESS, "programs in a volume cannot be started");
         const OLD_TIMES: Ask = Ask::Refuse(Errno::NOSYS, "an old way to set times");
         // Which descriptor the path begins at, where it is, whether a link at its end is followed, whether it may be empty, what is asked.
         let (at, path, follows, may_be_empty, ask) = match call.call {
@@ -64,10 +66,8 @@ impl Server {
             libc::SYS_truncate => (HERE, a, true, false, Ask::Truncate(b as i64)),
             libc::SYS_chdir => (HERE, a, true, false, Ask::Enter),
             libc::SYS_statfs => (HERE, a, true, false, Ask::Room(b)),
-            libc::SYS_execveat => {
-                let may_be_empty = e as i32 & libc::AT_EMPTY_PATH != 0;
-                (a as i32, b, true, may_be_empty, Ask::Refuse(Errno::ACCESS, "programs in a volume cannot be started"))
-            }
+            libc::SYS_execve => (HERE, a, true, false, START),
+            libc::SYS_execveat => (a as i32, b, nofollow(e), e as i32 & libc::AT_EMPTY_PATH != 0, START),
             libc::SYS_llistxattr => (HERE, a, false, false, Ask::ListAttributes),
             libc::SYS_getxattr | libc::SYS_listxattr | libc::SYS_removexattr => (HERE, a, true, false, Ask::NoAttributes),
             libc::SYS_lgetxattr | libc::SYS_lremovexattr => (HERE, a, false, false, Ask::NoAttributes),
@@ -118,15 +118,21 @@ impl Server {
         match self.place(call, at, &path, follows, shown)? {
             Place::Outside(_) => Ok(Some(Verdict::Continue)),
             Place::Inside(inside) => self.ask(call, memory, &inside, &ask).map(Some),
+            Place::Open(file) => self.of_file(call, memory, &file.value, &ask, shown).map(Some),
         }
     }
 
     /// With an empty path, a call is about the descriptor itself.
     fn of_descriptor(&self, call: &Notification, memory: &Memory<'_>, fd: i32, ask: &Ask, shown: &mut Shown) -> Outcome<Verdict> {
-        let Some(file) = self.ours(call.thread, fd)? else { return Ok(Verdict::Continue) };
-        *shown = file.value.shown.clone();
-        let status = file.value.status(&self.volume)?;
-        self.of_entry(call, memory, &status, ask)
+        match self.ours(call.thread, fd)? {
+            Some(file) => self.of_file(call, memory, &file.value, ask, shown),
+            None => Ok(Verdict::Continue),
+        }
+    }
+
+    fn of_file(&self, call: &Notification, memory: &Memory<'_>, file: &File, ask: &Ask, shown: &mut Shown) -> Outcome<Verdict> {
+        *shown = file.shown.clone();
+        self.of_entry(call, memory, &file.status(&self.volume)?, ask)
     }
 
     fn ask(&self, call: &Notification, memory: &Memory<'_>, inside: &Inside, ask: &Ask) -> Outcome<Verdict> {
@@ -163,17 +169,16 @@ impl Server {
                 Ok(done(self.volume.make_link(parent, self.new_name(inside)?, &target)?))
             }
             Ask::Enter => {
-                let mut way = inside.way.clone();
                 let entry = self.entry(inside)?;
                 if !entry.status.is_folder() {
                     return Err(Errno::NOTDIR.into());
                 }
-                if name.is_none() && way.len() == 1 {
+                let folder = entry.into_reference();
+                if folder.is_root() {
                     // That folder is there for the kernel too.
                     return Ok(Verdict::Continue);
                 }
-                way.push(entry.ino);
-                self.enter(call, &way).map(Verdict::Value)
+                self.enter(call, &folder).map(Verdict::Value)
             }
             _ => {
                 let entry = self.entry(inside)?;
@@ -197,8 +202,8 @@ impl Server {
         let _ = call;
         let mut value = 0;
         match *ask {
-            Ask::Stat(address) => memory.write(address, &stat(status, self.volume.device()))?,
-            Ask::Statx(address) => memory.write(address, &statx(status, self.volume.device()))?,
+            Ask::Stat(address) => memory.write(address, &stat(status, &self.volume))?,
+            Ask::Statx(address) => memory.write(address, &statx(status, &self.volume))?,
             Ask::Access(wanted) => self.access(status, wanted)?,
             Ask::ReadLink(address, room) => {
                 if !status.is_link() {
@@ -281,7 +286,7 @@ impl Server {
                 if entry.status.is_folder() {
                     return Err(Errno::PERM.into());
                 }
-                self.volume.link(entry.ino, to.parent(), new_name)?;
+                self.volume.link(entry.status.ino, to.parent(), new_name)?;
             }
         }
         Ok(Verdict::Value(0))
@@ -291,11 +296,12 @@ impl Server {
     fn may_move(&self, place: &Place, is_moved: bool) -> Outcome<()> {
         let is_kept = match place {
             Place::Outside(Some(path)) => is_moved && self.root.lies_in(path),
-            Place::Outside(None) => false,
-            Place::Inside(inside) => inside.name.is_none() && inside.way.len() == 1,
+            Place::Outside(None) | Place::Open(_) => false,
+            Place::Inside(inside) => inside.name.is_none() && inside.folder.is_root(),
         };
         if is_kept {
-            refused(Errno::BUSY, "the volume is served there, and neither it nor a folder that it is in can be moved")
+            let why = "the volume is served there, and neither it nor a folder that it is in can be moved";
+            refused_with(Errno::BUSY, why, "move it when the run has ended")
         } else {
             Ok(())
         }
@@ -308,17 +314,8 @@ impl Server {
         if to.is_folder && !entry.status.is_folder() {
             return Err(Errno::NOTDIR.into());
         }
-        // A folder cannot go below itself, nor into the place of one that it is in.
-        if to.way.contains(&entry.ino) {
-            return Err(Errno::INVAL.into());
-        }
-        if let Ok(target) = self.entry(to) {
-            if from.way.contains(&target.ino) {
-                return Err(if flags & libc::RENAME_EXCHANGE != 0 { Errno::INVAL } else { Errno::NOTEMPTY }.into());
-            }
-            if entry.status.is_folder() && !target.status.is_folder() && flags == 0 {
-                return Err(Errno::NOTDIR.into());
-            }
+        if entry.status.is_folder() && flags == 0 && self.entry(to).is_ok_and(|target| !target.status.is_folder()) {
+            return Err(Errno::NOTDIR.into());
         }
         Ok(self.volume.rename((from.parent(), old_name), (to.parent(), new_name), flags)?)
     }

@@ -3,8 +3,10 @@
 //! Paths are walked here part by part, links included, as the program sees them. The volume's folder is known by its path, in which no link is, and by which folder it is: somebody may
 //! have moved it, or one that it is in, or it may be mounted elsewhere too.
 
+use crate::file::{File, What};
 use crate::refuse::{Outcome, refused};
-use bywash_mount::direct::{Direct, ROOT_INO};
+use bywash_mount::direct::{Direct, Reference};
+use bywash_stopped::pairs::{Pair, Pairs};
 use rustix::fd::{AsRawFd, OwnedFd};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, StatxFlags, readlinkat, statx};
 use rustix::io::Errno;
@@ -12,23 +14,25 @@ use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Links followed on one path, as the kernel has it.
 const LINKS_MAX: usize = 40;
 
 /// Where a path leads.
-#[derive(Debug)]
 pub(crate) enum Place {
     /// The kernel does what is to be done; at that path, if the way there is known.
     Outside(Option<PathBuf>),
     Inside(Inside),
+    /// What a descriptor of ours means, which the path names (`/proc/self/fd`, `/dev/stdin`): a file or a link.
+    Open(Arc<Pair<File>>),
 }
 
 /// An entry of the volume, which need not be there.
 #[derive(Debug)]
 pub(crate) struct Inside {
-    /// Numbers of the folders from the volume's own to the one that the entry is in.
-    pub(crate) way: Vec<u64>,
+    /// The folder that the entry is in.
+    pub(crate) folder: Reference,
     /// Its name there; none if the path ends at that folder itself.
     pub(crate) name: Option<Vec<u8>>,
     /// Whether it must be a folder, for a slash is at the path's end.
@@ -38,7 +42,7 @@ pub(crate) struct Inside {
 impl Inside {
     /// Number of the folder.
     pub(crate) fn parent(&self) -> u64 {
-        self.way.last().copied().unwrap_or(ROOT_INO)
+        self.folder.ino()
     }
 }
 
@@ -47,8 +51,10 @@ impl Inside {
 pub(crate) enum Start {
     /// A folder outside, by its real path.
     Outside(PathBuf),
-    /// One of the volume's.
-    Inside(Vec<u64>),
+    /// The volume's own, as the kernel knows it too.
+    Volume,
+    /// One of the volume's, behind a stand-in.
+    Inside(Reference),
     /// Not to be known: what begins there is the kernel's.
     Unknown,
 }
@@ -98,6 +104,7 @@ impl Root {
 pub(crate) struct Walker<'a> {
     pub(crate) volume: &'a Direct,
     pub(crate) root: &'a Root,
+    pub(crate) files: &'a Pairs<File>,
     pub(crate) thread: u32,
     /// What `/` means, and nothing leads out of.
     pub(crate) base: PathBuf,
@@ -105,7 +112,7 @@ pub(crate) struct Walker<'a> {
 
 enum At {
     Outside(PathBuf),
-    Inside(Vec<u64>),
+    Inside(Reference),
 }
 
 impl Walker<'_> {
@@ -113,7 +120,7 @@ impl Walker<'_> {
     pub(crate) fn start(&self, link: &str) -> Outcome<Start> {
         let link = format!("/proc/{}/{link}", self.thread);
         if look(Path::new(&link), AtFlags::empty()).is_ok_and(|(identity, _)| identity == self.root.identity) {
-            return Ok(Start::Inside(vec![ROOT_INO]));
+            return Ok(Start::Volume);
         }
         let Ok(target) = readlinkat(CWD, link, Vec::with_capacity(256)) else { return Ok(Start::Unknown) };
         let target = PathBuf::from(OsString::from_vec(target.into_bytes()));
@@ -128,18 +135,24 @@ impl Walker<'_> {
 
     /// Where a path leads, that begins at `start` if it is relative. `follows` says whether a link at its end is followed.
     pub(crate) fn walk(&self, path: &[u8], start: impl FnOnce() -> Outcome<Start>, follows: bool) -> Outcome<Place> {
+        // What leads through the volume, or from a stand-in, leads the kernel nowhere.
+        let mut led_out = false;
         let mut at = match path.first() {
             None => return Err(Errno::NOENT.into()),
             Some(b'/') => At::Outside(self.base.clone()),
             Some(_) => match start()? {
                 Start::Outside(path) => At::Outside(path),
-                Start::Inside(way) => At::Inside(way),
+                Start::Volume => At::Inside(self.volume.root()),
+                Start::Inside(folder) => {
+                    led_out = true;
+                    At::Inside(folder)
+                }
                 Start::Unknown => return Ok(Place::Outside(None)),
             },
         };
         let mut is_folder = ends_as_folder(path);
         let mut left: VecDeque<Vec<u8>> = parts(path);
-        let (mut links, mut led_out) = (0, false);
+        let mut links = 0;
         while let Some(part) = left.pop_front() {
             let is_last = left.is_empty();
             let target = match &mut at {
@@ -152,12 +165,22 @@ impl Walker<'_> {
                 }
                 At::Outside(path) => {
                     let next = path.join(std::ffi::OsStr::from_bytes(&part));
+                    let follows = !is_last || follows || is_folder;
+                    if let Some(file) = self.opened(path, &part).filter(|_| follows) {
+                        led_out = true;
+                        at = match &file.value.what {
+                            What::Folder(folder) => At::Inside(folder.itself.clone()),
+                            _ if is_last && !is_folder => return Ok(Place::Open(file)),
+                            _ => return Err(Errno::NOTDIR.into()),
+                        };
+                        continue;
+                    }
                     match self.outer(&next) {
                         Outer::Volume => {
-                            at = At::Inside(vec![ROOT_INO]);
+                            at = At::Inside(self.volume.root());
                             None
                         }
-                        Outer::Link if !is_last || follows || is_folder => match self.outer_link(&next) {
+                        Outer::Link if follows => match self.outer_link(&next) {
                             Ok(target) => Some(target),
                             Err(_) => return self.outside(None, led_out),
                         },
@@ -169,33 +192,32 @@ impl Walker<'_> {
                         Outer::Unknown => return self.outside(None, led_out),
                     }
                 }
-                At::Inside(way) if part == b".." => {
-                    way.pop();
-                    if way.is_empty() {
-                        at = At::Outside(self.root.now().parent().unwrap_or(Path::new("/")).to_owned());
-                    } else {
-                        led_out = true;
+                At::Inside(folder) if part == b".." => {
+                    match self.volume.parent(folder)? {
+                        Some(parent) => {
+                            *folder = parent;
+                            led_out = true;
+                        }
+                        None => at = At::Outside(self.root.now().parent().unwrap_or(Path::new("/")).to_owned()),
                     }
                     None
                 }
-                At::Inside(way) => {
-                    let parent = way.last().copied().unwrap_or(ROOT_INO);
-                    let found = match self.volume.look_up(parent, &part) {
+                At::Inside(folder) => {
+                    let found = match self.volume.look_up(folder.ino(), &part) {
                         Ok(held) => Some(held),
                         Err(error) if is_last && error.raw_os_error() == Some(libc::ENOENT) => None,
                         Err(error) => return Err(error.into()),
                     };
-                    let status = found.as_ref().map(|held| held.status);
-                    match status {
-                        Some(link) if link.is_link() && (!is_last || follows || is_folder) => {
+                    match found {
+                        Some(link) if link.status.is_link() && (!is_last || follows || is_folder) => {
                             led_out = true;
-                            Some(self.volume.read_link(link.ino)?)
+                            Some(self.volume.read_link(link.status.ino)?)
                         }
-                        Some(folder) if folder.is_folder() && !is_last => {
-                            way.push(folder.ino);
+                        Some(below) if below.status.is_folder() && !is_last => {
+                            *folder = below.into_reference();
                             None
                         }
-                        _ if is_last => return Ok(Place::Inside(Inside { way: core::mem::take(way), name: Some(part), is_folder })),
+                        _ if is_last => return Ok(Place::Inside(Inside { folder: folder.clone(), name: Some(part), is_folder })),
                         _ => return Err(Errno::NOTDIR.into()),
                     }
                 }
@@ -216,7 +238,7 @@ impl Walker<'_> {
         }
         match at {
             At::Outside(path) => self.outside(Some(path), led_out),
-            At::Inside(way) => Ok(Place::Inside(Inside { way, name: None, is_folder: true })),
+            At::Inside(folder) => Ok(Place::Inside(Inside { folder, name: None, is_folder: true })),
         }
     }
 
@@ -236,6 +258,14 @@ impl Walker<'_> {
             Ok(_) => Outer::Other,
             Err(_) => Outer::Unknown,
         }
+    }
+
+    /// The file of the volume behind a descriptor that a name in that folder stands for, as in `/proc/1234/fd`.
+    fn opened(&self, folder: &Path, name: &[u8]) -> Option<Arc<Pair<File>>> {
+        let parts: Vec<&str> = folder.strip_prefix("/proc").ok()?.to_str()?.split('/').collect();
+        let ([thread, "fd"] | [_, "task", thread, "fd"]) = parts[..] else { return None };
+        let number: u32 = std::str::from_utf8(name).ok()?.parse().ok()?;
+        self.files.find(thread.parse().ok()?, number.into()).filter(|file| !file.value.is_gone())
     }
 
     /// A link outside. Those of `/proc` that mean whoever asks mean the program.

@@ -1,5 +1,6 @@
 //! What a call fails with, and what the user is told of it.
 
+use rustix::fs::{Access, access};
 use rustix::io::Errno;
 use std::collections::HashSet;
 use std::io;
@@ -12,10 +13,18 @@ const LINES_MAX: usize = 1000;
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) errno: i32,
-    /// What cannot be done here and could be in a mount, if that is why.
-    pub(crate) why: Option<&'static str>,
+    /// What cannot be done here, if that is why.
+    pub(crate) why: Option<Why>,
     /// What is wrong below, if that has no number.
     pub(crate) error: Option<io::Error>,
+}
+
+/// What cannot be done here.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Why {
+    pub(crate) text: &'static str,
+    /// What helps; none if the mount does.
+    pub(crate) way_out: Option<&'static str>,
 }
 
 /// What a call gives, or why it fails.
@@ -36,27 +45,35 @@ impl From<io::Error> for Failure {
     }
 }
 
-/// The call fails because this mechanism cannot do it, which the user is told.
-pub(crate) fn refused<T>(errno: Errno, why: &'static str) -> Outcome<T> {
-    Err(Failure { errno: errno.raw_os_error(), why: Some(why), error: None })
+/// The call fails because this mechanism cannot do it and the mount can, which the user is told.
+pub(crate) fn refused<T>(errno: Errno, text: &'static str) -> Outcome<T> {
+    Err(Failure { errno: errno.raw_os_error(), why: Some(Why { text, way_out: None }), error: None })
+}
+
+/// The same of what the mount cannot do either.
+pub(crate) fn refused_with<T>(errno: Errno, text: &'static str, way_out: &'static str) -> Outcome<T> {
+    Err(Failure { errno: errno.raw_os_error(), why: Some(Why { text, way_out: Some(way_out) }), error: None })
 }
 
 /// Tells the user of refused calls, of each kind on each file once.
 pub(crate) struct Teller {
     tell: Box<dyn Fn(&str) + Send + Sync>,
     told: Mutex<HashSet<String>>,
+    /// Where the mount is the way out.
+    to_the_mount: &'static str,
 }
 
 impl Teller {
     pub(crate) fn new(tell: Box<dyn Fn(&str) + Send + Sync>) -> Self {
-        Self { tell, told: Mutex::default() }
+        let has_fuse = access("/dev/fuse", Access::READ_OK | Access::WRITE_OK).is_ok();
+        Self { tell, told: Mutex::default(), to_the_mount: to_the_mount(has_fuse) }
     }
 
     /// One line, if it is worth one: which call, of what, why, and the way out.
     pub(crate) fn tell(&self, call: &str, file: &str, failure: &Failure) {
         let about = if file.is_empty() { call.to_owned() } else { format!("{call} {}", shown(file)) };
         let line = match (failure.why, &failure.error) {
-            (Some(why), _) => format!("{about}: {why}; run it on the mount, without --files-by hook"),
+            (Some(why), _) => format!("{about}: {}; {}", why.text, why.way_out.unwrap_or(self.to_the_mount)),
             (None, Some(error)) => format!("{about}: {error}; `bywash fsck` says what is damaged"),
             (None, None) => return,
         };
@@ -64,6 +81,14 @@ impl Teller {
         if told.len() < LINES_MAX && told.insert(line.clone()) {
             (self.tell)(&line);
         }
+    }
+}
+
+/// Who has no FUSE was sent here by the mount, and is not sent back without a word of that.
+fn to_the_mount(has_fuse: bool) -> &'static str {
+    match has_fuse {
+        true => "run it on the mount, without --files-by hook",
+        false => "the mount can, without --files-by hook, but needs /dev/fuse, which cannot be opened here",
     }
 }
 
@@ -79,4 +104,15 @@ pub(crate) fn shown(name: &str) -> String {
         }
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_is_sent_to_a_mount_that_he_cannot_have() {
+        assert!(to_the_mount(true).ends_with("without --files-by hook"));
+        assert!(to_the_mount(false).contains("needs /dev/fuse"));
+    }
 }

@@ -5,7 +5,7 @@ use crate::filter;
 use crate::memory::{Memory, UNREADABLE};
 use crate::numbers::Numbers;
 use crate::place::{Inside, Place, Root, Start, Walker};
-use crate::refuse::{Failure, Outcome, Teller, refused};
+use crate::refuse::{Failure, Outcome, Teller, refused, refused_with};
 use bywash_mount::direct::{Direct, Held};
 use bywash_stopped::bpf::ARCHITECTURE;
 use bywash_stopped::listener::{Listener, Notification, Verdict};
@@ -15,7 +15,7 @@ use bywash_stopped::thread::status;
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 /// Answers what one filter stops.
 pub(crate) struct Server {
@@ -31,6 +31,8 @@ pub(crate) struct Server {
     pub(crate) teller: Teller,
     /// Whether a program could have become somebody else than this process.
     pub(crate) is_root: bool,
+    /// Whether nothing is answered any more; held for reading while something is.
+    pub(crate) ended: RwLock<bool>,
 }
 
 /// What a call is about, for messages.
@@ -53,8 +55,13 @@ impl Work for Server {
     }
 
     fn answer(&self, call: Notification) {
-        // A panic is a defect; the program hears of an error, and is not left waiting for ever.
-        let verdict = catch_unwind(AssertUnwindSafe(|| self.verdict(&call))).unwrap_or(Verdict::Error(libc::EIO));
+        let ended = self.ended.read().unwrap_or_else(PoisonError::into_inner);
+        let verdict = match *ended {
+            true => Verdict::Error(libc::ENOSYS),
+            // A panic is a defect; the program hears of an error, and is not left waiting for ever.
+            false => catch_unwind(AssertUnwindSafe(|| self.verdict(&call))).unwrap_or(Verdict::Error(libc::EIO)),
+        };
+        drop(ended);
         self.listener.answer(call.id, verdict);
     }
 
@@ -66,11 +73,16 @@ impl Work for Server {
 }
 
 impl Server {
+    /// Every call fails from now on (ENOSYS), as when nobody answers any more; those that are being answered are waited for.
+    pub(crate) fn end(&self) {
+        *self.ended.write().unwrap_or_else(PoisonError::into_inner) = true;
+    }
+
     fn verdict(&self, call: &Notification) -> Verdict {
         let mut shown = String::new();
         let outcome = self.dispatch(call, &mut shown);
         outcome.unwrap_or_else(|failure| {
-            if failure.why == Some(UNREADABLE) {
+            if failure.why.is_some_and(|why| why.text == UNREADABLE) {
                 // Of all its calls, and not of each.
                 self.teller.tell("a program", &status(call.thread, "Name:").unwrap_or_default(), &failure);
             } else {
@@ -178,37 +190,6 @@ impl Server {
         .into())
     }
 
-    /// A wait for descriptors of which one is ours would not end.
-    fn wait(&self, call: &Notification, memory: &Memory<'_>, shown: &mut Shown) -> Outcome<Verdict> {
-        let [first, second, third, fourth, ..] = call.arguments;
-        #[cfg(target_arch = "x86_64")]
-        let is_poll = matches!(call.call, libc::SYS_poll | libc::SYS_ppoll);
-        #[cfg(not(target_arch = "x86_64"))]
-        let is_poll = call.call == libc::SYS_ppoll;
-        let mut fds = Vec::new();
-        if is_poll {
-            // More than a process can have open is the kernel's to refuse.
-            let mut bytes = vec![0; 8 * second.min(1 << 16) as usize];
-            memory.read(first, &mut bytes)?;
-            fds.extend(bytes.chunks_exact(8).map(|entry| i32::from_ne_bytes([entry[0], entry[1], entry[2], entry[3]])));
-        } else {
-            for set in [second, third, fourth].into_iter().filter(|set| *set != 0) {
-                let mut bytes = vec![0; (first.min(1 << 16) as usize).div_ceil(64) * 8];
-                memory.read(set, &mut bytes)?;
-                let is_set = |fd: &i32| bytes[*fd as usize / 8] >> (*fd % 8) & 1 == 1;
-                fds.extend((0..first.min(1 << 16) as i32).filter(is_set));
-            }
-        }
-        let ours = fds.into_iter().filter_map(|fd| self.found(call.thread, fd)).find(|file| !file.value.is_gone());
-        match ours {
-            None => Ok(Verdict::Continue),
-            Some(file) => {
-                *shown = file.value.shown.clone();
-                refused(Errno::INVAL, "waiting for several descriptors of which one is an encrypted file")
-            }
-        }
-    }
-
     /// A socket's name in the volume would be in the clear.
     fn bind(&self, call: &Notification, memory: &Memory<'_>, shown: &mut Shown) -> Outcome<Verdict> {
         let [_, address, length, ..] = call.arguments;
@@ -221,7 +202,7 @@ impl Server {
         }
         match self.place(call, libc::AT_FDCWD, path, false, shown)? {
             Place::Outside(_) => Ok(Verdict::Continue),
-            Place::Inside(_) => refused(Errno::ACCESS, "sockets cannot be made in a volume"),
+            Place::Inside(_) | Place::Open(_) => refused(Errno::ACCESS, "sockets cannot be made in a volume"),
         }
     }
 
@@ -241,7 +222,10 @@ impl Server {
         match &start {
             Start::Outside(folder) => walker.base.clone_from(folder),
             // Whatever it is: the kernel would look for it among the ciphertext.
-            Start::Inside(way) => return self.served(call, Place::Inside(Inside { way: way.clone(), name: None, is_folder: true })),
+            Start::Volume => return self.served(call, Place::Inside(Inside { folder: self.volume.root(), name: None, is_folder: true })),
+            Start::Inside(folder) => {
+                return self.served(call, Place::Inside(Inside { folder: folder.clone(), name: None, is_folder: true }));
+            }
             Start::Unknown => {}
         }
         // What is absolute begins there too.
@@ -251,7 +235,7 @@ impl Server {
     }
 
     fn walker(&self, call: &Notification) -> Walker<'_> {
-        Walker { volume: &self.volume, root: &self.root, thread: call.thread, base: "/".into() }
+        Walker { volume: &self.volume, root: &self.root, files: &self.files, thread: call.thread, base: "/".into() }
     }
 
     /// Where a path begins that a call names beside a descriptor.
@@ -262,7 +246,7 @@ impl Server {
         match self.ours(walker.thread, at)? {
             None => walker.start(&format!("fd/{at}")),
             Some(file) => match &file.value.what {
-                What::Folder(folder) => Ok(Start::Inside(folder.way.clone())),
+                What::Folder(folder) => Ok(Start::Inside(folder.itself.clone())),
                 _ => Err(Errno::NOTDIR.into()),
             },
         }
@@ -270,12 +254,11 @@ impl Server {
 
     /// The volume is for one user.
     fn served(&self, call: &Notification, place: Place) -> Outcome<Place> {
-        if let Place::Inside(_) = place
-            && self.is_root
-        {
+        if self.is_root && !matches!(place, Place::Outside(_)) {
             let uids = status(call.thread, "Uid:").ok_or(Errno::SRCH)?;
             if uids.split_whitespace().nth(3) != Some("0") {
-                return refused(Errno::ACCESS, "only the user who started the run is served");
+                let way_out = "`bywash mount --allow-other` serves others too";
+                return refused_with(Errno::ACCESS, "only the user who started the run is served", way_out);
             }
         }
         Ok(place)
@@ -292,15 +275,15 @@ impl Server {
     }
 
     /// What is at a place; the volume's own folder and those that paths end at have no name.
-    pub(crate) fn entry(&self, inside: &Inside) -> Outcome<Entry> {
+    pub(crate) fn entry(&self, inside: &Inside) -> Outcome<Held> {
         match &inside.name {
-            None => Ok(Entry { ino: inside.parent(), status: self.volume.status(inside.parent())?, held: None }),
+            None => Ok(self.volume.held_by(inside.folder.clone())?),
             Some(name) => {
                 let held = self.volume.look_up(inside.parent(), name)?;
                 if inside.is_folder && !held.status.is_folder() {
                     return Err(Errno::NOTDIR.into());
                 }
-                Ok(Entry { ino: held.status.ino, status: held.status, held: Some(held) })
+                Ok(held)
             }
         }
     }
@@ -308,14 +291,6 @@ impl Server {
 
 fn not_gone(file: Option<Arc<Pair<File>>>) -> Outcome<Option<Arc<Pair<File>>>> {
     if file.as_ref().is_some_and(|file| file.value.is_gone()) { Err(Errno::BADF.into()) } else { Ok(file) }
-}
-
-/// An entry that is there.
-pub(crate) struct Entry {
-    pub(crate) ino: u64,
-    pub(crate) status: bywash_mount::direct::Status,
-    /// None of a folder that a path ended at.
-    pub(crate) held: Option<Held>,
 }
 
 impl Failure {

@@ -1,6 +1,6 @@
 //! `struct stat`, `struct statx` and `struct statfs`, as the program's memory has them.
 
-use bywash_mount::direct::Status;
+use bywash_mount::direct::{Direct, Status};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// What programs should read and write at a time, in bytes.
@@ -21,11 +21,11 @@ fn time(time: SystemTime) -> (i64, i64) {
 }
 
 /// `struct stat`
-pub(crate) fn stat(status: &Status, device: u64) -> Vec<u8> {
+pub(crate) fn stat(status: &Status, volume: &Direct) -> Vec<u8> {
     // SAFETY: zeros are a value of this structure of integers.
     let mut stat: libc::stat = unsafe { core::mem::zeroed() };
-    stat.st_dev = device;
-    stat.st_ino = status.ino;
+    stat.st_dev = volume.device();
+    stat.st_ino = volume.shown_number(status.ino);
     stat.st_mode = status.mode;
     stat.st_nlink = status.nlink as _;
     stat.st_uid = status.uid;
@@ -40,7 +40,7 @@ pub(crate) fn stat(status: &Status, device: u64) -> Vec<u8> {
 }
 
 /// `struct statx`
-pub(crate) fn statx(status: &Status, device: u64) -> Vec<u8> {
+pub(crate) fn statx(status: &Status, volume: &Direct) -> Vec<u8> {
     // SAFETY: zeros are a value of this structure of integers.
     let mut stat: libc::statx = unsafe { core::mem::zeroed() };
     stat.stx_mask = BASIC;
@@ -49,7 +49,7 @@ pub(crate) fn statx(status: &Status, device: u64) -> Vec<u8> {
     stat.stx_uid = status.uid;
     stat.stx_gid = status.gid;
     stat.stx_mode = status.mode as u16;
-    stat.stx_ino = status.ino;
+    stat.stx_ino = volume.shown_number(status.ino);
     stat.stx_size = status.size;
     stat.stx_blocks = status.blocks;
     let of = |at| {
@@ -59,8 +59,8 @@ pub(crate) fn statx(status: &Status, device: u64) -> Vec<u8> {
     (stat.stx_atime.tv_sec, stat.stx_atime.tv_nsec) = of(status.accessed);
     (stat.stx_mtime.tv_sec, stat.stx_mtime.tv_nsec) = of(status.modified);
     (stat.stx_ctime.tv_sec, stat.stx_ctime.tv_nsec) = of(status.changed);
-    stat.stx_dev_major = rustix::fs::major(device);
-    stat.stx_dev_minor = rustix::fs::minor(device);
+    stat.stx_dev_major = rustix::fs::major(volume.device());
+    stat.stx_dev_minor = rustix::fs::minor(volume.device());
     bytes_of(&stat)
 }
 

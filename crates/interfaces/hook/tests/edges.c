@@ -1,12 +1,15 @@
 /* Calls at the edges of what is served, part by part: the volume's folder, one outside and the part are the arguments. */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/select.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -114,6 +117,131 @@ static void moves(void) {
     IS(rename(beside, above) == 0 && rmdir(above) == 0);
 }
 
+/* A folder that is open and removed stays itself, whatever is made after it; so does one that another comes in the place of. */
+static void removed(void) {
+    char name[64];
+    struct stat status;
+    for (int replaces = 0; replaces < 2; replaces++) {
+        IS(mkdir(in("old"), 0700) == 0);
+        int old = open(in("old"), O_RDONLY | O_DIRECTORY);
+        IS(old >= 0);
+        if (replaces) IS(mkdir(in("other"), 0700) == 0 && rename(in("other"), also_in("old")) == 0);
+        IS(rmdir(in("old")) == 0);
+        for (int i = 0; i < 100; i++) {
+            snprintf(name, sizeof name, "new%d%d", replaces, i);
+            IS(mkdir(in(name), 0700) == 0);
+            snprintf(name, sizeof name, "new%d%d/precious", replaces, i);
+            make(name, "attack at dawn");
+            FAILS(unlinkat(old, "precious", 0), ENOENT);
+        }
+        IS(fstat(old, &status) == 0 && S_ISDIR(status.st_mode));
+        FAILS(openat(old, "x", O_WRONLY | O_CREAT, 0600), ENOENT);
+        FAILS(openat(old, "../new00/precious", O_RDONLY), ENOENT);
+        IS(close(old) == 0);
+    }
+}
+
+/* A folder that is open is known where it is, not where it was. */
+static void moved(void) {
+    IS(mkdir(in("a"), 0700) == 0 && mkdir(in("a/s"), 0700) == 0 && mkdir(in("b"), 0700) == 0);
+    make("a/x", "attack at dawn");
+    make("b/x", "attack at noon");
+    int s = open(in("a/s"), O_RDONLY | O_DIRECTORY);
+    IS(s >= 0 && rename(in("a/s"), also_in("b/s")) == 0);
+    IS(unlinkat(s, "../x", 0) == 0 && access(in("a/x"), F_OK) == 0);
+    FAILS(access(in("b/x"), F_OK), ENOENT);
+    struct stat above, status;
+    IS(fstatat(s, "..", &above, 0) == 0 && stat(in("b"), &status) == 0 && above.st_ino == status.st_ino);
+    DIR *folder = fdopendir(s);
+    IS(folder);
+    for (struct dirent *entry; (entry = readdir(folder));)
+        if (!strcmp(entry->d_name, "..")) IS(entry->d_ino == status.st_ino);
+    IS(closedir(folder) == 0);
+    /* Its way is that of where it is. */
+    IS(mkdir(in("b/s/below"), 0700) == 0);
+    FAILS(rename(in("b"), also_in("b/s/below/b")), EINVAL);
+    FAILS(rename(in("b/s"), also_in("b")), ENOTEMPTY);
+}
+
+/* Descriptors of removed folders that who answers has, but for those of folders that were used last. */
+static int left_open(void) {
+    char all[64], path[512], target[4096];
+    int left = 0;
+    snprintf(all, sizeof all, "/proc/%d/fd", getppid());
+    DIR *folder = opendir(all);
+    IS(folder);
+    for (struct dirent *entry; (entry = readdir(folder));) {
+        snprintf(path, sizeof path, "%s/%s", all, entry->d_name);
+        ssize_t length = readlink(path, target, sizeof target - 1);
+        target[length < 0 ? 0 : length] = 0;
+        left += !strncmp(target, volume, strlen(volume)) && strstr(target, " (deleted)");
+    }
+    IS(closedir(folder) == 0);
+    return left;
+}
+
+/* One empty folder after the other in the place of the last. */
+static void replaced(void) {
+    IS(mkdir(in("old"), 0700) == 0);
+    for (int i = 0; i < 400; i++) IS(mkdir(in("new"), 0700) == 0 && rename(in("new"), also_in("old")) == 0);
+    IS(left_open() < 200);
+}
+
+/* A path from a descriptor that leads out of the volume, which the kernel cannot go. */
+static void out(void) {
+    int root = open(volume, O_RDONLY | O_DIRECTORY);
+    IS(root >= 0);
+    FAILS(openat(root, "../outside", O_RDONLY), EXDEV);
+    /* And in again is one that can be gone here. */
+    make("file", "text");
+    char back[4096];
+    snprintf(back, sizeof back, "..%s/file", strrchr(volume, '/'));
+    IS(faccessat(root, back, F_OK, 0) == 0);
+    /* The kernel knows the volume's folder where somebody is in it. */
+    IS(chdir(volume) == 0 && access("../outside", F_OK) == 0);
+}
+
+/* What is written is on the disk before the write returns; somebody else looks. */
+static void synced(void) {
+    static char text[3000] = "attack at dawn";
+    int fd = open(in("synced"), O_WRONLY | O_CREAT | O_DSYNC, 0600);
+    IS(fd >= 0 && (fcntl(fd, F_GETFL) & O_SYNC) == O_DSYNC && write(fd, text, sizeof text) == sizeof text);
+    IS(fcntl(fd, F_SETFL, O_APPEND) == 0 && (fcntl(fd, F_GETFL) & (O_SYNC | O_APPEND)) == (O_DSYNC | O_APPEND));
+    int done = open(put(other, outside, "written"), O_WRONLY | O_CREAT, 0600);
+    IS(done >= 0);
+    while (access(put(other, outside, "seen"), F_OK)) usleep(10000);
+    IS(close(fd) == 0);
+    fd = open(in("synced"), O_RDONLY | O_SYNC);
+    IS((fcntl(fd, F_GETFL) & O_SYNC) == O_SYNC);
+}
+
+/* A file is ready at once, and what else is waited for is what it is. */
+static void waits(void) {
+    make("file", "text");
+    int fd = open(in("file"), O_RDWR), pipes[2];
+    IS(fd >= 0 && pipe(pipes) == 0);
+    struct pollfd all[] = {{fd, POLLIN | POLLOUT, 0}, {pipes[0], POLLIN, 7}, {pipes[1], POLLOUT, 0}, {-1, POLLIN, 7}, {400, POLLIN, 0}};
+    for (int timeout = -1; timeout < 1; timeout++) {
+        IS(poll(all, 5, timeout) == 3 && all[0].revents == (POLLIN | POLLOUT) && all[1].revents == 0);
+        IS(all[2].revents == POLLOUT && all[3].revents == 0 && all[4].revents == POLLNVAL);
+    }
+    IS(write(pipes[1], "x", 1) == 1 && ppoll(all, 2, 0, 0) == 2 && all[1].revents == POLLIN);
+    /* As a program begins that asks whether its first three are open. */
+    all[0].events = 0;
+    IS(poll(all, 1, 0) == 0 && all[0].revents == 0);
+    fd_set reads, writes;
+    FD_ZERO(&reads);
+    FD_ZERO(&writes);
+    FD_SET(fd, &reads);
+    FD_SET(pipes[0], &reads);
+    FD_SET(fd, &writes);
+    IS(select(fd + 1, &reads, &writes, 0, 0) == 3 && FD_ISSET(fd, &reads) && FD_ISSET(pipes[0], &reads) && FD_ISSET(fd, &writes));
+    char byte;
+    struct timeval none = {0};
+    IS(read(pipes[0], &byte, 1) == 1 && select(fd + 1, &reads, 0, 0, &none) == 1 && FD_ISSET(fd, &reads) && !FD_ISSET(pipes[0], &reads));
+    IS(close(pipes[0]) == 0 && close(pipes[1]) == 0 && close(fd) == 0);
+}
+
 /* Each writer has its letter; one call is one run of it, however large and of however many parts. */
 static void appends(void) {
     make("appended", "");
@@ -180,6 +308,12 @@ int main(int count, char **arguments) {
     else if (!strcmp(part, "moves")) moves();
     else if (!strcmp(part, "appends")) appends();
     else if (!strcmp(part, "full")) full();
+    else if (!strcmp(part, "waits")) waits();
+    else if (!strcmp(part, "removed")) removed();
+    else if (!strcmp(part, "moved")) moved();
+    else if (!strcmp(part, "replaced")) replaced();
+    else if (!strcmp(part, "out")) out();
+    else if (!strcmp(part, "synced")) synced();
     else if (!strcmp(part, "unreadable")) {
         IS(prctl(PR_SET_DUMPABLE, 0) == 0);
         FAILS(open(in("file"), O_RDONLY), EPERM);

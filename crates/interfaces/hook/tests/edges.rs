@@ -5,6 +5,7 @@ mod common;
 use common::{Fixture, Ran, compiled};
 use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -23,6 +24,60 @@ fn names_of_one_file_are_renamed_and_exchanged_as_on_linux() {
     let Some(fixture) = Fixture::new() else { return };
     part(&fixture, "renames").map(Ran::ok);
     fixture.check();
+}
+
+#[test]
+fn a_folder_that_is_open_is_that_folder_whatever_becomes_of_its_name() {
+    let Some(fixture) = Fixture::new() else { return };
+    part(&fixture, "removed").map(Ran::ok);
+    part(&fixture, "moved").map(Ran::ok);
+    fixture.check();
+}
+
+#[test]
+fn a_folder_in_whose_place_another_came_is_let_go() {
+    let Some(fixture) = Fixture::new() else { return };
+    part(&fixture, "replaced").map(Ran::ok);
+    fixture.check();
+}
+
+#[test]
+fn a_path_from_a_descriptor_that_leads_out_is_refused_by_name() {
+    let Some(fixture) = Fixture::new() else { return };
+    let Some(ran) = part(&fixture, "out") else { return };
+    let [line] = &ran.told[..] else { panic!("{:?}", ran.told) };
+    assert!(line.starts_with("openat ../outside: ") && line.contains("leads out of it"), "{line}");
+}
+
+#[test]
+fn what_is_written_to_a_file_opened_so_is_on_the_disk_at_once() {
+    let Some(fixture) = Fixture::new() else { return };
+    let Some(program) = compiled("edges.c", "hook-edges-synced", &[]) else { return };
+    let [volume, outside] = [fixture.lower(), fixture.outside()];
+    let mut command = Command::new(program);
+    let mut on_the_disk = 0;
+    let ran = fixture.run_with(command.arg(&volume).arg(&outside).arg("synced"), |_| {
+        common::eventually(|| outside.join("written").exists());
+        on_the_disk = fixture.size();
+        fs::write(outside.join("seen"), "").unwrap();
+    });
+    assert_eq!(ran.ok(), "all is well\n");
+    assert!(on_the_disk > 3000, "{on_the_disk} bytes of a text of 3000");
+}
+
+#[test]
+fn the_volumes_folder_has_the_number_that_it_has_for_others() {
+    let Some(fixture) = Fixture::new() else { return };
+    let number = fs::metadata(fixture.lower()).unwrap().ino();
+    let script = "stat -c %i $DIR; cd $DIR && mkdir folder && ls -ai | sed -n 's/^ *\\([0-9]*\\) \\.$/\\1/p'; ls -ai folder | sed -n 's/^ *\\([0-9]*\\) \\.\\.$/\\1/p'; find .";
+    let expected = format!("{number}\n{number}\n{number}\n.\n./folder\n");
+    assert_eq!(fixture.shell(script).ok(), expected);
+}
+
+#[test]
+fn a_wait_with_a_file_is_none_and_the_others_are_what_they_are() {
+    let Some(fixture) = Fixture::new() else { return };
+    part(&fixture, "waits").map(Ran::ok);
 }
 
 #[test]

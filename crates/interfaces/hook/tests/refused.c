@@ -40,12 +40,13 @@ int main(int count, char **arguments) {
     FAILS(fcntl(7, F_GETFD), EBADF);
     char parameters[120] = {0};
     FAILS(syscall(SYS_io_uring_setup, 1, parameters), ENOSYS);
-    struct pollfd polled = {.fd = fd, .events = POLLIN};
+    struct pollfd polled = {.fd = fd};
     FAILS(poll(&polled, 1, -1), EINVAL);
     FAILS(setxattr(path, "user.a", "b", 1, 0), EOPNOTSUPP);
     IS(getxattr(path, "user.a", 0, 0) == -1 && errno == EOPNOTSUPP);
     char *const none[] = {0};
-    FAILS(execve(path, none, none), ENOENT);
+    FAILS(execve(path, none, none), EACCES);
+    FAILS(execve(in(folder, "none"), none, none), ENOENT);
     IS(mkdir(in(folder, "folder"), 0700) == 0);
     FAILS(chdir(path), EACCES);
     FAILS(mknod(in(folder, "pipe"), S_IFIFO | 0600, 0), EPERM);
@@ -58,6 +59,7 @@ int main(int count, char **arguments) {
     FAILS(bind(made, (struct sockaddr *)&address, sizeof address), EACCES);
     /* Silently, as between file systems. */
     FAILS(copy_file_range(fd, 0, made, 0, 10, 0), EXDEV);
+    FAILS(shutdown(fd, SHUT_RDWR), ENOTSOCK);
 
     /* A descriptor that was passed over a socket is of no use, and passes nothing on. */
     int pair[2];

@@ -5,7 +5,7 @@ use crate::attr::kind;
 use crate::change::Change;
 use crate::format::Format;
 use crate::mount::{TURN, claim};
-use crate::node::{Node, ROOT};
+use crate::node::{Node, Place, ROOT};
 use crate::tree::{Caller, Tree};
 use fuser::{FileAttr, TimeOrNow};
 use rustix::fs::{RenameFlags, fstat};
@@ -102,25 +102,67 @@ pub struct Direct {
     appending: Arc<Appending>,
     settler: Mutex<Option<JoinHandle<()>>>,
     device: u64,
+    /// The lower folder's own number.
+    root_ino: u64,
 }
 
 /// What who puts something at the end of an open file holds, by the file's number: however often that is open, it is one.
 type Appending = Mutex<HashMap<u64, Arc<Mutex<()>>>>;
 
-/// An entry that was looked up: it has its number as long as this is there.
+/// An entry that was looked up.
+#[derive(Debug)]
 pub struct Held {
     /// What it was when it was looked up.
     pub status: Status,
-    /// Whether its reference goes with it.
-    is_counted: bool,
+    reference: Reference,
+}
+
+impl Held {
+    /// Its number.
+    pub fn reference(&self) -> &Reference {
+        &self.reference
+    }
+
+    /// Its number, for who keeps it longer than what was said of it.
+    pub fn into_reference(self) -> Reference {
+        self.reference
+    }
+}
+
+/// A number that means one entry as long as this is there, under whatever name or none. The volume's own folder has its number for good.
+pub struct Reference {
+    ino: u64,
     tree: Arc<Tree>,
 }
 
-impl Drop for Held {
+impl Reference {
+    /// The number.
+    pub fn ino(&self) -> u64 {
+        self.ino
+    }
+
+    /// Whether it is the volume's own folder.
+    pub fn is_root(&self) -> bool {
+        self.ino == ROOT
+    }
+}
+
+impl Clone for Reference {
+    fn clone(&self) -> Self {
+        self.tree.nodes.remember(self.ino);
+        Self { ino: self.ino, tree: self.tree.clone() }
+    }
+}
+
+impl core::fmt::Debug for Reference {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_tuple("Reference").field(&self.ino).finish()
+    }
+}
+
+impl Drop for Reference {
     fn drop(&mut self) {
-        if self.is_counted {
-            self.tree.nodes.forget(self.status.ino, 1);
-        }
+        self.tree.nodes.forget(self.ino, 1);
     }
 }
 
@@ -131,6 +173,8 @@ pub struct OpenText {
     cutting: Arc<RwLock<()>>,
     appends: Arc<Mutex<()>>,
     appending: Arc<Appending>,
+    /// Dropped after it is closed.
+    reference: Reference,
 }
 
 impl Drop for OpenText {
@@ -142,7 +186,6 @@ impl Drop for OpenText {
         }
         drop(appending);
         self.tree.release(&self.node);
-        self.tree.nodes.forget(self.node.ino, 1);
     }
 }
 
@@ -154,12 +197,13 @@ impl Direct {
     pub fn new(root: OwnedFd, format: Arc<dyn Format>) -> io::Result<Self> {
         claim(&root, false)?;
         format.recover(root.as_fd())?;
-        let device = fstat(&root)?.st_dev;
+        let lower = fstat(&root)?;
         let tree = Arc::new(Tree::new(root, format, false, TURN, FOLDERS_MAX)?);
         let settling = tree.clone();
         let settler = std::thread::Builder::new().name("settler".into()).spawn(move || settling.settle_closed())?;
         let settler = Mutex::new(Some(settler));
-        Ok(Self { tree, names: RwLock::default(), cutting: Arc::default(), appending: Arc::default(), settler, device })
+        let (names, cutting, appending) = (RwLock::default(), Arc::default(), Arc::default());
+        Ok(Self { tree, names, cutting, appending, settler, device: lower.st_dev, root_ino: lower.st_ino })
     }
 
     /// The device that its entries are on (`st_dev`).
@@ -189,10 +233,57 @@ impl Direct {
         ended
     }
 
-    fn held(&self, attr: &FileAttr, was_known: bool) -> Held {
+    /// Of what the tree has just told: who was told drops it.
+    fn held(&self, attr: &FileAttr) -> Held {
         let status = Status::of(attr);
-        // A folder's is counted once, for good: what is below knows its place by it.
-        Held { is_counted: !status.is_folder() || was_known, status, tree: self.tree.clone() }
+        // A folder has one reference more until it is removed: what is below knows its place by it.
+        if status.is_folder() && self.tree.nodes.references(status.ino) == 1 {
+            self.tree.nodes.remember(status.ino);
+        }
+        Held { reference: Reference { ino: status.ino, tree: self.tree.clone() }, status }
+    }
+
+    /// A folder that was looked up has been removed.
+    fn removed(&self, folder: &Held) {
+        self.tree.nodes.forget(folder.status.ino, 1);
+    }
+
+    /// The volume's own folder.
+    pub fn root(&self) -> Reference {
+        Reference { ino: ROOT, tree: self.tree.clone() }
+    }
+
+    /// The folder that a folder is in, now; none of the volume's own.
+    ///
+    /// # Errors
+    /// `ENOENT` of a folder that was removed.
+    pub fn parent(&self, folder: &Reference) -> io::Result<Option<Reference>> {
+        let _names = self.names.read().unwrap_or_else(PoisonError::into_inner);
+        let parent = match &*self.tree.nodes.get(folder.ino)?.place() {
+            Place::Root => return Ok(None),
+            Place::At(parent, _) => parent.ino,
+            Place::Pinned(_) | Place::Lost => return Err(Errno::NOENT.into()),
+        };
+        self.tree.nodes.remember(parent);
+        Ok(Some(Reference { ino: parent, tree: self.tree.clone() }))
+    }
+
+    /// Whether a folder is that one, or somewhere in it.
+    fn lies_in(&self, folder: u64, above: u64) -> io::Result<bool> {
+        let mut node = self.tree.nodes.get(folder)?;
+        while node.ino != above {
+            let parent = match &*node.place() {
+                Place::At(parent, _) => parent.clone(),
+                _ => return Ok(false),
+            };
+            node = parent;
+        }
+        Ok(true)
+    }
+
+    /// What stat(2) and listings say instead of a number: the volume's own folder has the lower one's, and no other of its device that.
+    pub fn shown_number(&self, ino: u64) -> u64 {
+        if ino == ROOT { self.root_ino } else { ino }
     }
 
     /// The entry of a name.
@@ -201,10 +292,11 @@ impl Direct {
     /// `ENOENT`; the operating system's.
     pub fn look_up(&self, parent: u64, name: &[u8]) -> io::Result<Held> {
         // One at a time: a folder keeps the one reference that it got first.
-        self.change(|| {
-            let attr = self.tree.look_up(parent, name)?;
-            Ok(self.held(&attr, self.tree.nodes.references(attr.ino.0) > 1))
-        })
+        self.change(|| self.found(parent, name))
+    }
+
+    fn found(&self, parent: u64, name: &[u8]) -> io::Result<Held> {
+        self.tree.look_up(parent, name).map(|attr| self.held(&attr))
     }
 
     /// What stat(2) says of an entry that is held.
@@ -216,6 +308,14 @@ impl Direct {
         self.tree.attributes(&node).map(|attr| Status::of(&attr))
     }
 
+    /// What has that number, as it is now.
+    ///
+    /// # Errors
+    /// The operating system's.
+    pub fn held_by(&self, reference: Reference) -> io::Result<Held> {
+        Ok(Held { status: self.status(reference.ino)?, reference })
+    }
+
     fn change<T>(&self, work: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
         let _names = self.names.write().unwrap_or_else(PoisonError::into_inner);
         work()
@@ -225,14 +325,12 @@ impl Direct {
     ///
     /// # Errors
     /// The operating system's; [`damaged`](crate::format::damaged).
-    pub fn open(&self, mut file: Held, writes: bool, truncates: bool) -> io::Result<OpenText> {
+    pub fn open(&self, file: Held, writes: bool, truncates: bool) -> io::Result<OpenText> {
         let node = self.tree.nodes.get(file.status.ino)?;
         let cutting = truncates.then(|| self.cutting.write().unwrap_or_else(PoisonError::into_inner));
         self.tree.open(&node, writes, truncates)?;
         drop(cutting);
-        // The reference is the open file's from here on.
-        file.is_counted = false;
-        let open = self.open_text(node);
+        let open = self.open_text(node, file.into_reference());
         // Whether it may be read, and is sound, is asked now: nobody else does.
         open.tree.with_file(&open.node, writes, |_| Ok(()))?;
         Ok(open)
@@ -244,12 +342,13 @@ impl Direct {
     /// `EEXIST`; the operating system's.
     pub fn create(&self, parent: u64, name: &[u8], mode: u32) -> io::Result<OpenText> {
         let attr = self.change(|| self.tree.create(own(), parent, name, mode, 1))?;
-        Ok(self.open_text(self.tree.nodes.get(attr.ino.0)?))
+        Ok(self.open_text(self.tree.nodes.get(attr.ino.0)?, self.held(&attr).into_reference()))
     }
 
-    fn open_text(&self, node: Arc<Node>) -> OpenText {
+    fn open_text(&self, node: Arc<Node>, reference: Reference) -> OpenText {
         let appends = self.appending.lock().unwrap_or_else(PoisonError::into_inner).entry(node.ino).or_default().clone();
-        OpenText { node, tree: self.tree.clone(), cutting: self.cutting.clone(), appends, appending: self.appending.clone() }
+        let (cutting, appending) = (self.cutting.clone(), self.appending.clone());
+        OpenText { node, tree: self.tree.clone(), cutting, appends, appending, reference }
     }
 
     /// Makes a folder.
@@ -257,7 +356,7 @@ impl Direct {
     /// # Errors
     /// `EEXIST`; the operating system's.
     pub fn make_folder(&self, parent: u64, name: &[u8], mode: u32) -> io::Result<()> {
-        self.change(|| self.tree.make_folder(own(), parent, name, mode)).map(|attr| drop(self.held(&attr, false)))
+        self.change(|| self.tree.make_folder(own(), parent, name, mode).map(|attr| drop(self.held(&attr))))
     }
 
     /// Makes a symbolic link.
@@ -265,7 +364,7 @@ impl Direct {
     /// # Errors
     /// `EEXIST`; the operating system's.
     pub fn make_link(&self, parent: u64, name: &[u8], target: &[u8]) -> io::Result<()> {
-        self.change(|| self.tree.make_link(own(), parent, name, target)).map(|attr| drop(self.held(&attr, false)))
+        self.change(|| self.tree.make_link(own(), parent, name, target)).map(|attr| drop(self.held(&attr)))
     }
 
     /// Where a symbolic link leads.
@@ -281,7 +380,7 @@ impl Direct {
     /// # Errors
     /// `EEXIST`, `EPERM` for folders; the operating system's.
     pub fn link(&self, ino: u64, parent: u64, name: &[u8]) -> io::Result<()> {
-        self.change(|| self.tree.link(ino, parent, name)).map(|attr| drop(self.held(&attr, true)))
+        self.change(|| self.tree.link(ino, parent, name)).map(|attr| drop(self.held(&attr)))
     }
 
     /// Takes a name away from a file.
@@ -298,24 +397,38 @@ impl Direct {
     /// `ENOTEMPTY`; the operating system's.
     pub fn remove_folder(&self, parent: u64, name: &[u8]) -> io::Result<()> {
         self.change(|| {
-            let ino = self.tree.look_up(parent, name)?.ino.0;
-            let removed = self.tree.remove_folder(parent, name);
-            self.tree.nodes.forget(ino, 1);
-            removed.inspect(|()| self.tree.nodes.forget(ino, self.tree.nodes.references(ino)))
+            let folder = self.found(parent, name)?;
+            self.tree.remove_folder(parent, name).inspect(|()| self.removed(&folder))
         })
     }
 
-    /// Moves an entry. The caller has seen to it that no folder goes below itself.
+    /// Moves an entry.
     ///
     /// # Errors
-    /// The operating system's.
+    /// `EINVAL` of a folder that would come below itself, `ENOTEMPTY` of one that would come in the place of one that it is in; the operating system's.
     pub fn rename(&self, from: (u64, &[u8]), to: (u64, &[u8]), flags: u32) -> io::Result<()> {
         let flags = RenameFlags::from_bits_retain(flags);
         let both = RenameFlags::NOREPLACE | RenameFlags::EXCHANGE;
         if !both.contains(flags) || flags == both {
             return Err(Errno::INVAL.into());
         }
-        self.change(|| self.tree.rename(from, to, flags))
+        self.change(|| {
+            let (moved, replaced) = (self.found(from.0, from.1)?, self.found(to.0, to.1).ok());
+            // Whatever is no folder has nothing below it.
+            if self.lies_in(to.0, moved.status.ino)? {
+                return Err(Errno::INVAL.into());
+            }
+            let exchanges = flags.contains(RenameFlags::EXCHANGE);
+            match replaced {
+                Some(target) if self.lies_in(from.0, target.status.ino)? => {
+                    Err(if exchanges { Errno::INVAL } else { Errno::NOTEMPTY }.into())
+                }
+                Some(target) if !exchanges && target.status.is_folder() && target.status.ino != moved.status.ino => {
+                    self.tree.rename(from, to, flags).inspect(|()| self.removed(&target))
+                }
+                _ => self.tree.rename(from, to, flags),
+            }
+        })
     }
 
     /// Changes the mode of what is held.
@@ -350,6 +463,15 @@ impl Direct {
     pub fn set_len(&self, ino: u64, len: u64) -> io::Result<()> {
         let _cutting = self.cutting.write().unwrap_or_else(PoisonError::into_inner);
         self.tree.set_len(&self.tree.nodes.get(ino)?, len)
+    }
+
+    /// Makes a regular file that is held at least so long; what comes new is zeros.
+    ///
+    /// # Errors
+    /// The operating system's.
+    pub fn extend(&self, text: &OpenText, len: u64) -> io::Result<()> {
+        let _cutting = self.cutting.write().unwrap_or_else(PoisonError::into_inner);
+        if text.len()? < len { self.tree.set_len(&text.node, len) } else { Ok(()) }
     }
 
     /// The entries of a folder, as they are now.
@@ -402,8 +524,8 @@ impl Direct {
 
 impl OpenText {
     /// Its number.
-    pub fn ino(&self) -> u64 {
-        self.node.ino
+    pub fn reference(&self) -> &Reference {
+        &self.reference
     }
 
     /// To be held by who puts several pieces at the end: what others put there comes before them or behind.

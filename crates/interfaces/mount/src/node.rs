@@ -323,6 +323,13 @@ impl Nodes {
         self.table.read().unwrap_or_else(PoisonError::into_inner).get(&ino).map_or(0, |(_, lookups)| *lookups)
     }
 
+    /// One more who is told of what is known already; whether it is.
+    pub(crate) fn remember(&self, ino: u64) -> bool {
+        let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
+        let known = table.get_mut(&ino);
+        known.map(|(_, lookups)| *lookups += 1).is_some()
+    }
+
     /// The kernel forgets so many of the times it was told. Who held what is open of a node meanwhile says it again, with none: the room of one without a name is given back by nobody else.
     pub(crate) fn forget(&self, ino: u64, count: u64) {
         let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);

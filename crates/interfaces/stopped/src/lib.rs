@@ -1,7 +1,7 @@
 //! System calls of other programs, stopped in the kernel and answered by this process (`seccomp_unotify(2)`), whatever they are stopped for.
 //!
 //! [`attach`] starts a program under a filter ([`bpf`]); [`listener`] is told of its stopped calls; [`pool`] has the threads that answer them; [`thread`] reaches into
-//! the stopped program, where [`reach`] says that it may; [`pairs`] are descriptors of ours that it holds. What is stopped and what is answered is for those who use this: `/dev/crypto` of
+//! the stopped program, where [`reach`] says that it may, and keeps it a descendant ([`orphans`]); [`pairs`] are descriptors of ours that it holds. What is stopped and what is answered is for those who use this: `/dev/crypto` of
 //! `bywash-cryptodev-supervisor`, encrypted files of `bywash-hook`.
 #![warn(rustdoc::broken_intra_doc_links)]
 
@@ -9,6 +9,7 @@ pub mod attach;
 pub mod bpf;
 mod error;
 pub mod listener;
+pub mod orphans;
 pub mod pairs;
 pub mod pool;
 pub mod reach;

@@ -3,7 +3,7 @@
 
 use bywash_client::{Client, Config};
 use bywash_files::{Keyring, Lock};
-use bywash_hook::{Hook, support};
+use bywash_hook::{Hook, Hooked, support};
 use bywash_mount::direct::Direct;
 use bywash_mount::{MountOptions, Native, Options, Volume, mount, open_root};
 use std::os::fd::AsFd;
@@ -56,6 +56,15 @@ impl Fixture {
 
     /// The same, in that folder.
     pub(crate) fn new_in(folder: tempfile::TempDir) -> Option<Self> {
+        Self::made(folder, &Options::default())
+    }
+
+    /// One whose names are in the clear.
+    pub(crate) fn with_plain_names() -> Option<Self> {
+        Self::made(tempfile::tempdir().unwrap(), &Options { has_plain_names: true, ..Options::default() })
+    }
+
+    fn made(folder: tempfile::TempDir, options: &Options) -> Option<Self> {
         if let Err(reason) = support() {
             eprintln!("skipped: {reason}");
             return None;
@@ -64,7 +73,7 @@ impl Fixture {
             std::fs::create_dir(folder.path().join(name)).unwrap();
         }
         let fixture = Self { folder };
-        Volume::init(&client(), &fixture.lower(), &[Lock::key_file(&KEY)], &Options::default()).unwrap();
+        Volume::init(&client(), &fixture.lower(), &[Lock::key_file(&KEY)], options).unwrap();
         Some(fixture)
     }
 
@@ -111,20 +120,25 @@ impl Fixture {
 
     /// Runs a command under the hook to its end; `started` may do something with it meanwhile. `DIR` and `OUT` are the volume's folder and one outside.
     pub(crate) fn run_with(&self, command: &mut Command, started: impl FnOnce(&mut Child)) -> Ran {
-        let volume = Arc::new(self.direct());
-        command.env("DIR", self.lower()).env("OUT", self.outside()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let hook = Hook::prepare(command).unwrap();
-        let mut child = command.spawn().unwrap();
         let told = Arc::new(Mutex::new(Vec::new()));
-        let teller = told.clone();
-        let tell = Box::new(move |line: &str| teller.lock().unwrap().push(line.to_owned()));
-        let hooked = hook.begin(volume, &self.lower(), tell).unwrap();
+        let (mut child, hooked) = self.start(command, &told);
         started(&mut child);
         let output = child.wait_with_output().unwrap();
         assert!(hooked.wait_for(Duration::from_secs(60)), "processes are left");
         hooked.finish().unwrap();
         let told = told.lock().unwrap().clone();
         Ran { output, told }
+    }
+
+    /// Starts one; lines are added to `told`.
+    pub(crate) fn start(&self, command: &mut Command, told: &Arc<Mutex<Vec<String>>>) -> (Child, Hooked) {
+        let volume = Arc::new(self.direct());
+        command.env("DIR", self.lower()).env("OUT", self.outside()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let hook = Hook::prepare(command).unwrap();
+        let child = command.spawn().unwrap();
+        let teller = told.clone();
+        let tell = Box::new(move |line: &str| teller.lock().unwrap().push(line.to_owned()));
+        (child, hook.begin(volume, &self.lower(), tell).unwrap())
     }
 
     pub(crate) fn run(&self, program: impl AsRef<std::ffi::OsStr>, arguments: &[&str]) -> Ran {
@@ -163,6 +177,17 @@ impl Fixture {
         self.direct().end().unwrap();
     }
 
+    /// How many bytes of files the disk holds in the volume's own folder.
+    pub(crate) fn size(&self) -> u64 {
+        self.lower()
+            .read_dir()
+            .unwrap()
+            .map(|entry| entry.unwrap().metadata().unwrap())
+            .filter(|file| file.is_file())
+            .map(|file| file.len())
+            .sum()
+    }
+
     /// Whether these bytes are anywhere in the volume's files or their names, as they lie on the disk.
     pub(crate) fn holds(&self, needle: &str) -> bool {
         let mut folders = vec![self.lower()];
@@ -182,7 +207,7 @@ impl Fixture {
 }
 
 /// Waits until it is so.
-pub(crate) fn eventually(is_so: impl Fn() -> bool) {
+pub(crate) fn eventually(mut is_so: impl FnMut() -> bool) {
     for _ in 0..3000 {
         if is_so() {
             return;
