@@ -2,6 +2,7 @@
 
 use crate::failure::{Exit, Failure};
 use crate::interrupt;
+use bywash_hook::orphans;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 use signal_hook::consts::signal::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH};
 use signal_hook::iterator::SignalsInfo;
@@ -16,12 +17,22 @@ const FORWARDED: [i32; 7] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2,
 
 /// Runs the command to its end; gives its status as a shell does, 128 + n for signal n.
 pub(crate) fn run(command: &mut Command) -> Result<u8, Failure> {
-    run_with(command, |_| Ok(()))
+    run_to_end(command, |_| Ok(()), wait_for)
 }
 
-/// The same; `started` is told whether the command was started, as soon as that is known, and what it says of a failure comes first. A command
-/// that it fails for is ended.
+/// The same of one whose calls are answered. `started` is told whether the command was started, as soon as that is known, and what it says of a failure comes first. A command
+/// that it fails for is ended. Processes that are left behind become ours.
 pub(crate) fn run_with(command: &mut Command, started: impl FnOnce(bool) -> Result<(), Failure>) -> Result<u8, Failure> {
+    // Where that fails they are served as far as the system lets us.
+    let _ = orphans::adopt();
+    run_to_end(command, started, orphans::wait)
+}
+
+fn wait_for(child: Pid) {
+    while matches!(waitid(WaitId::Pid(child), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT), Err(rustix::io::Errno::INTR)) {}
+}
+
+fn run_to_end(command: &mut Command, started: impl FnOnce(bool) -> Result<(), Failure>, wait_for: impl FnOnce(Pid)) -> Result<u8, Failure> {
     // Before the child is there, so that no signal falls between. But one that we were started with ignored (nohup, a shell's background)
     // must reach the child ignored, which catching it would undo: so that is caught afterwards.
     let is_ignored = interrupt::ignored();
@@ -51,7 +62,7 @@ pub(crate) fn run_with(command: &mut Command, started: impl FnOnce(bool) -> Resu
 
     // Waiting in two steps: while we have not collected the child, its number belongs to nobody else, and signals cannot go astray.
     if let Some(pid) = pid {
-        while matches!(waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT), Err(rustix::io::Errno::INTR)) {}
+        wait_for(pid);
     }
     handle.close();
     // The forwarder ends with its iterator; a panic in it must not hide the child's status.

@@ -24,6 +24,10 @@ pub(super) fn run(command: &mut Command, plan: &Plan, opened: Opened) -> Result<
         hook.why().map_or(Ok(()), |error| Err(before(error)))
     });
     let waited = hooked.as_ref().map_or(Ok(()), |hooked| wait(|at_most| hooked.wait_for(at_most), plan.quiet));
+    // Before what is left is stored: whoever could still write could so after it.
+    if let Some(hooked) = &mut hooked {
+        hooked.stop();
+    }
     stored::store(&opened.folder, || volume.store().map(|()| false));
     let ended = hooked.map_or_else(|| volume.end(), bywash_hook::Hooked::finish);
     let ended = ended.map_err(|error| stored::lost(&opened.folder, &error));

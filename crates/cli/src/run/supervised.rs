@@ -7,12 +7,13 @@ use crate::run::host::Host;
 use crate::terminal::say;
 use bywash_client::Clients;
 use bywash_cryptodev_supervisor::{Error, Explain, Supervision};
+use bywash_hook::orphans;
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long after the program's end its other processes may take until they are spoken of.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// How often a signal is looked for while they are waited for.
+/// How often a signal, and who has ended, is looked for while they are waited for.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Runs the command to its end, and on until the last of its processes has ended: without us none of them could open a file.
@@ -38,8 +39,16 @@ pub(super) fn run(command: &mut Command, plan: &Plan, host: &Host) -> Result<u8,
 
 /// Waits for the processes that a program leaves behind, which cannot do without this one; a signal ends that, but one that this process was started with ignored, as by nohup.
 pub(super) fn wait(wait_for: impl Fn(Duration) -> bool, quiet: bool) -> Result<(), Failure> {
-    if wait_for(PATIENCE) {
-        return Ok(());
+    // A process that has ended and is not collected has its filter yet, before Linux 6.11.
+    let wait_for = |at_most| {
+        orphans::collect();
+        wait_for(at_most)
+    };
+    let began = Instant::now();
+    while began.elapsed() < PATIENCE {
+        if wait_for(LOOK) {
+            return Ok(());
+        }
     }
     let mut signals = interrupt::watch_ending().map_err(|failure| failure.exiting(Exit::RunFailed))?;
     if !quiet {
