@@ -1,7 +1,7 @@
 //! `bywash run --files --files-by hook`: a volume that is served by answering the program's system calls, without a mount.
 
 use super::keys::KeyArgs;
-use super::{daemon, volume};
+use super::{clear, daemon, volume};
 use crate::failure::{Exit, Failure};
 use crate::shown::Shown;
 use bywash_mount::direct::Direct;
@@ -25,11 +25,13 @@ pub(crate) struct Opened {
     pub(crate) folder: PathBuf,
 }
 
-/// Opens it.
-pub(crate) fn open(folder: &Path, keys: &KeyArgs) -> Result<Opened, Failure> {
+/// Opens it. `own` are paths at which this process writes itself, each with what the user names it by.
+pub(crate) fn open(folder: &Path, keys: &KeyArgs, own: &[(&str, PathBuf)]) -> Result<Opened, Failure> {
     let failed = |error: std::io::Error| Failure::new(Exit::RunFailed, format!("--files {}: {error}", folder.shown()));
     bywash_hook::support().map_err(|error| Failure::new(Exit::RunFailed, format!("--files-by hook: {error}")))?;
     let folder = folder.canonicalize().map_err(failed)?;
+    clear::refuse_opened(&folder)?;
+    own.iter().try_for_each(|(what, path)| clear::refuse(&folder, what, path))?;
     let root = volume::root(&folder)?;
     bywash_protocol::harden_process();
     daemon::log_to_stderr();

@@ -10,9 +10,11 @@
 //! | [`removal`] | sources that go once their results are there |
 //! | [`volume`], [`daemon`], [`private`] | a volume mounted: from here, from a process of its own, for one program alone |
 //! | [`hooked`] | a volume for one program alone, without a mount |
+//! | [`clear`] | what would be clear text beside its ciphertext |
 //! | [`stored`] | what such a program wrote last, where there is no room for it |
 //! | [`encrypt`], [`decrypt`], [`info`], [`rekey`], [`fsck`], [`keygen`], [`mount`], [`umount`] | the commands |
 
+mod clear;
 mod daemon;
 pub(crate) mod decrypt;
 mod descriptor;

@@ -1,7 +1,7 @@
 //! `bywash run --files`: a volume that one program sees, and what it starts, in the place of its ciphertext.
 
 use super::keys::KeyArgs;
-use super::{daemon, stored, volume};
+use super::{clear, daemon, stored, volume};
 use crate::failure::{Exit, Failure};
 use crate::shown::Shown;
 use crate::terminal::say;
@@ -21,6 +21,7 @@ pub(crate) struct Private {
 pub(crate) fn enter(folder: &Path, keys: &KeyArgs) -> Result<Private, Failure> {
     let failed = |error: std::io::Error| Failure::new(Exit::RunFailed, format!("--files {}: {error}", folder.shown()));
     let folder = folder.canonicalize().map_err(failed)?;
+    clear::refuse_opened(&folder)?;
     let root = volume::root(&folder)?;
     bywash_mount::private::enter().map_err(failed)?;
     // Only now, for whoever is not dumpable may not say who he is in his namespace.

@@ -202,7 +202,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let by = |how: FilesBy| files.as_deref().filter(|_| *files_by == how);
     let before = |failure: Failure| Failure { exit: Exit::RunFailed, ..failure };
     let entered = by(FilesBy::Mount).map(|files| private::enter(files, keys)).transpose().map_err(before)?;
-    let opened = by(FilesBy::Hook).map(|files| open(files, keys)).transpose().map_err(before)?;
+    let own = [("--report", report.clone()), ("--trace", trace.clone()), ("TMPDIR", Some(std::env::temp_dir()))];
+    let own: Vec<_> = own.into_iter().filter_map(|(what, path)| Some((what, path?))).collect();
+    let opened = by(FilesBy::Hook).map(|files| open(files, keys, &own)).transpose().map_err(before)?;
     let plan = Plan {
         route: *route,
         socket: socket.clone(),
