@@ -49,7 +49,7 @@ echo "the run does not become its parent""#;
     let script = r#"export RUN=$PPID
 is_left() { cat /proc/[0-9]*/stat 2>/dev/null | sed 's/.*) //' | awk -v run=$RUN '$1 == "Z" && $2 == run' | grep -q .; }
 sh -c 'sh orphan first &'
-until [ -s vault/first ]; do sleep 0.01; done
+for try in $(seq 3000); do [ -s vault/first ] && break; sleep 0.01; done
 for try in $(seq 3000); do is_left || break; sleep 0.01; done
 is_left && echo "it is not collected"
 sh -c 'sh orphan second &'
