@@ -129,11 +129,12 @@ impl Gathered {
 
 /// A rough guess of what an operation takes in nanoseconds, until one has been seen.
 fn guess_ns(algorithm: Algorithm) -> f64 {
+    let cube = |times: f64| times * times * times;
     match algorithm.kind() {
-        Kind::RsaPrivate { bits } => 250e3 * (bits as f64 / 2048.0).powf(2.6),
-        Kind::EcdsaSign { scalar } => 15e3 * (scalar as f64 / 32.0).powi(3),
-        Kind::Agreement { private, .. } => 25e3 * (private as f64 / 32.0).powi(3),
-        Kind::PublicValue { private, .. } => 12e3 * (private as f64 / 32.0).powi(3),
+        Kind::RsaPrivate { bits } => 250e3 * libm::pow(bits as f64 / 2048.0, 2.6),
+        Kind::EcdsaSign { scalar } => 15e3 * cube(scalar as f64 / 32.0),
+        Kind::Agreement { private, .. } => 25e3 * cube(private as f64 / 32.0),
+        Kind::PublicValue { private, .. } => 12e3 * cube(private as f64 / 32.0),
         _ => 20e3,
     }
 }

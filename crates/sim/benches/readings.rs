@@ -91,7 +91,7 @@ fn match_of(reading: &Reading, seeds: std::ops::Range<u64>) -> [Match; 2] {
                         model.name()
                     ));
                 }
-                answer.distance += (median(&values) / published).ln().abs() / 70.0;
+                answer.distance += libm::log(median(&values) / published).abs() / 70.0;
             }
         }
         answer

@@ -78,7 +78,7 @@ fn arrivals_of(algorithm: Algorithm, engines: &[EngineInfo], sizes: &[u64], rate
     let gap = if rate > 0.0 { mean(&engines[0], slower).min(mean(&engines[1], 1.0)) / rate } else { 0.0 };
     let mut at = 0.0;
     let each = |number: usize| {
-        at += -gap * random.unit().ln();
+        at += -gap * libm::log(random.unit());
         let bytes = sizes[(random.next() >> 33) as usize % sizes.len()];
         let session = number as u32 % 50;
         let (when, client, direction) = (When::At(Time(at as u64)), session / 5, Direction::Encrypt);

@@ -21,6 +21,7 @@ use crate::EngineInfo;
 use crate::estimate::Estimate;
 use bywash_core::route::{ROUTES, route_index};
 use bywash_core::{Algorithm, Time};
+use libm::{exp, log};
 
 /// What an observation counts for beside what was believed lately, of a size and of the index: half, and of what takes less than [`LONG_NS`], once there were some, less in proportion. Another
 /// thread's wake-up, an interrupt or a cold cache makes several times as much of some microseconds, and of those there soon are more.
@@ -49,7 +50,7 @@ impl Size {
     const NEW: Self = Self { own: 0.0, times: 1.0, long_run: 0.0, seen: 0, evidence: Evidence::NONE };
 
     fn set_own(&mut self, own: f64) {
-        (self.own, self.times) = (own, own.exp());
+        (self.own, self.times) = (own, exp(own));
     }
 }
 
@@ -174,11 +175,11 @@ impl Belief {
 
     /// How many times as long as unloaded it takes, by the index.
     pub(super) fn load(&self, now: Time) -> f64 {
-        self.index_at(now, 0.0).exp().max(1.0)
+        exp(self.index_at(now, 0.0)).max(1.0)
     }
 
     fn size_times(&self, now: Time, algorithm: Algorithm, bytes: u64, ns: f64, weight: f64) -> f64 {
-        weighed(self.sizes[place(algorithm, bytes)].times, weight) * self.index_at(now, ns).exp()
+        weighed(self.sizes[place(algorithm, bytes)].times, weight) * exp(self.index_at(now, ns))
     }
 
     /// The index, as far as it is to be trusted for what takes so long.
@@ -195,13 +196,13 @@ impl Belief {
         }
         let borne_out = ((measured_ns as f64 - forgiven_ns) / (all_ns - forgiven_ns)).clamp(0.0, 1.0);
         let weight = weight + (1.0 - weight) * borne_out;
-        self.set_handover(weighed(self.handover_times, weight).ln());
+        self.set_handover(log(weighed(self.handover_times, weight)));
         let size = &mut self.sizes[place(algorithm, bytes)];
-        size.set_own(weighed(size.times, weight).ln());
+        size.set_own(log(weighed(size.times, weight)));
     }
 
     fn set_handover(&mut self, handover: f64) {
-        (self.handover, self.handover_times) = (handover, handover.exp());
+        (self.handover, self.handover_times) = (handover, exp(handover));
     }
 
     /// A batch has taken so long.
@@ -210,7 +211,7 @@ impl Belief {
         self.recall(now, host, algorithm, bytes, count, measured_ns);
         self.sizes[place(algorithm, bytes)].evidence.see(now, listed_ns, count);
         let believed_ns = self.batch_ns(now, host, algorithm, bytes, count);
-        let surprise = (measured_ns.max(1) as f64 / believed_ns).ln().clamp(-LEAP_MAX.ln(), LEAP_MAX.ln());
+        let surprise = log((measured_ns.max(1) as f64 / believed_ns).clamp(1.0 / LEAP_MAX, LEAP_MAX));
         let before = self.index_at(now, listed_ns);
         let seen = self.sizes[place(algorithm, bytes)].seen;
         let gain = |seen: u32| if seen < SOME { GAIN } else { GAIN * (believed_ns / LONG_NS).clamp(GAIN_MIN / GAIN, 1.0) };

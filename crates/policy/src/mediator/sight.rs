@@ -49,7 +49,7 @@ impl Sight {
             return 1.0;
         }
         let lives = now.since_ns(seen) as f64 / HALF_LIFE_NS.max(HALF_LIFE_BATCHES * ns);
-        (-lives.min(self.passed as f64 / HALF_LIFE_REQUESTS)).exp2()
+        libm::exp2(-lives.min(self.passed as f64 / HALF_LIFE_REQUESTS))
     }
 }
 
