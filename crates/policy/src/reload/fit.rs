@@ -12,6 +12,9 @@ const SLACK: u64 = 1000;
 /// Steps after which a search in the midst of traffic ends with the best set found so far: some 50 us. Ten circuits need a hundred or two.
 const STEPS_LIVE: u64 = 4096;
 
+/// The same where there is time: some seconds at most. Sixty-four circuits of any areas mostly need some thousands.
+const STEPS_AT_LEISURE: u64 = 1 << 22;
+
 /// Which sets of circuits an engine can hold at a time: so many, or as many as there is room for.
 ///
 /// Modes that share a core are one circuit here: they are loaded together and take their place once.
@@ -67,6 +70,11 @@ impl Fit {
         self.areas.is_empty()
     }
 
+    /// How much room a circuit takes up, in parts of the whole; nothing where any so many fit.
+    pub fn size(&self, circuit: Circuit) -> u64 {
+        self.areas.get(usize::from(circuit.0)).copied().unwrap_or(0)
+    }
+
     /// Whether a set fits.
     #[inline]
     pub fn holds(&self, set: Circuits) -> bool {
@@ -83,9 +91,9 @@ impl Fit {
         set.iter().fold(Circuits::NONE, larger)
     }
 
-    /// The set that is worth most, exactly; circuits worth nothing are left out.
+    /// The set that is worth most; circuits worth nothing are left out. Exactly, but for dozens of circuits that take up as much as they are worth, all but: there it may be a little less.
     pub fn best(&self, worth: impl Fn(Circuit) -> f64) -> Circuits {
-        self.search(0.0, &worth, u64::MAX).unwrap_or_default()
+        self.search(0.0, &worth, STEPS_AT_LEISURE).unwrap_or_default()
     }
 
     /// The set that is worth most, if that is more than `floor`. By areas, and among many circuits, it may be a little less than the most: it is looked
@@ -131,12 +139,15 @@ impl Fit {
 }
 
 /// Which circuits to take along: branch and bound. Dense ones first; a branch ends where what is left, the last circuit cut to fit, could not make it
-/// better than the best so far (Dantzig's bound), nor could as many of the most valuable as there are slots.
+/// better than the best so far (Dantzig's bound), nor could as many of the most valuable as there are slots. Where all that is left is of one size, or of multiples of one, room for part
+/// of that is none.
 struct Knapsack {
     /// Worth, area, and which; by worth per area.
     items: Vec<(f64, u64, Circuit)>,
     /// The greatest worth from an item on.
     greatest: Vec<f64>,
+    /// What the areas from an item on are all multiples of.
+    unit: Vec<u64>,
     best: (f64, Option<Circuits>),
     steps: u64,
     room: u64,
@@ -152,7 +163,11 @@ impl Knapsack {
         for item in (1..greatest.len()).rev() {
             greatest[item - 1] = greatest[item - 1].max(greatest[item]);
         }
-        Self { items, greatest, best: (floor, None), steps, room: fit.total, slots: fit.slots }
+        let mut unit: Vec<u64> = items.iter().map(|item| item.1.max(1)).collect();
+        for item in (1..unit.len()).rev() {
+            unit[item - 1] = common_divisor(unit[item - 1], unit[item]);
+        }
+        Self { items, greatest, unit, best: (floor, None), steps, room: fit.total, slots: fit.slots }
     }
 
     fn solve(mut self) -> Option<Circuits> {
@@ -177,6 +192,7 @@ impl Knapsack {
 
     fn bound(&self, item: usize, mut room: u64, slots: usize) -> f64 {
         let by_slots = self.greatest[item] * slots as f64;
+        room -= room % self.unit[item];
         let mut by_area = 0.0;
         for &(worth, area, _) in &self.items[item..] {
             if area > room {
@@ -188,6 +204,11 @@ impl Knapsack {
         }
         by_area.min(by_slots)
     }
+}
+
+/// The greatest.
+fn common_divisor(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { common_divisor(b, a % b) }
 }
 
 #[cfg(test)]
@@ -230,6 +251,21 @@ mod tests {
         assert_eq!(Fit::of(&DeviceSheet::shipped("niwa2005").unwrap().unwrap()), Fit::slots(10, 2));
         let cores = Fit::of(&DeviceSheet::shipped("niwa2005-cores").unwrap().unwrap());
         assert_eq!((cores.circuits(), cores.best(|_| 1.0).len()), (6, 3));
+    }
+
+    /// Dantzig's bound is never reached where the last third of a circuit fits none: without more, all sets of 33 are gone through.
+    #[test]
+    fn many_circuits_of_one_size_are_soon_decided() {
+        let worth = |circuit: Circuit| 1.0 + f64::from(circuit.0) / 1e6;
+        for areas in [[3.0; 64], core::array::from_fn(|place| if place % 4 == 0 { 6.0 } else { 3.0 })] {
+            let fit = Fit::area(&areas, 100.0, None);
+            let mut knapsack = Knapsack::new(&fit, 0.0, &worth, STEPS_LIVE);
+            knapsack.branch(0, Circuits::NONE, 0.0, knapsack.room, knapsack.slots);
+            assert_eq!(knapsack.best.1.map(Circuits::len), Some(33));
+            assert!(knapsack.steps > STEPS_LIVE / 2, "{} steps are left, in the midst of traffic too", knapsack.steps);
+        }
+        let even = Fit::area(&core::array::from_fn::<f64, 64, _>(|place| 3.0 + (place as f64 * 0.7).fract()), 100.0, None);
+        assert!(even.best(|circuit| even.size(circuit) as f64).len() > 20, "what cannot be decided comes to an end");
     }
 
     proptest! {
