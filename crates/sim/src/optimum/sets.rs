@@ -3,40 +3,49 @@
 use bywash_policy::reload::{Circuit, Circuits, Fit};
 use std::collections::BTreeMap;
 
-/// Every set that fits and that no further circuit fits into; `None` if there are more than `most`.
+/// Every set that fits and that no further circuit fits into; `None` if there are more than `most`, or if they are so rare that it would take long to find them.
 pub(super) fn full(fit: &Fit, most: usize) -> Option<Vec<Circuits>> {
-    if fit.is_by_slots_alone() {
-        return (binomial(fit.circuits(), fit.most()) <= most).then(|| of_size(fit.circuits(), fit.most()));
-    }
-    let is_full = |set: Circuits| !Circuits::first(fit.circuits()).without_all(set).iter().any(|circuit| fit.holds(set.with(circuit)));
-    let mut sets = Vec::new();
-    extend(fit, 0, Circuits::NONE, &mut |set| {
-        if is_full(set) {
-            sets.push(set);
-        }
-        sets.len() <= most
-    })
-    .then_some(sets)
+    let mut search = Search { fit, most, steps: most.saturating_mul(STEPS), sets: Vec::new() };
+    search.go(0, Circuits::NONE, None).then_some(search.sets)
 }
 
-/// Every set of `size` of the first `circuits` circuits.
-fn of_size(circuits: usize, size: usize) -> Vec<Circuits> {
-    let mut sets = Vec::new();
-    extend(&Fit::slots(circuits, size), 0, Circuits::NONE, &mut |set| {
-        sets.extend((set.len() == size).then_some(set));
-        true
-    });
-    sets
+/// Steps for each set that is looked for: where sets are no rarer than that, one for each circuit that is taken or left.
+const STEPS: usize = 64;
+
+/// One circuit after the other is taken, if it fits, and left.
+struct Search<'a> {
+    fit: &'a Fit,
+    most: usize,
+    steps: usize,
+    sets: Vec<Circuits>,
+}
+
+impl Search<'_> {
+    /// Looks for sets that have these, none of those before `from` besides, and any from there on; `left` is the smallest that was left. Says whether it came to an end.
+    fn go(&mut self, from: usize, set: Circuits, left: Option<Circuit>) -> bool {
+        if self.steps == 0 {
+            return false;
+        }
+        self.steps -= 1;
+        let with_all = Circuits::first(self.fit.circuits()).without_all(Circuits::first(from).without_all(set));
+        if left.is_some_and(|left| self.fit.holds(with_all.with(left))) {
+            // Whatever comes in, what was left fits too.
+            return true;
+        }
+        if from == self.fit.circuits() {
+            self.sets.push(set);
+            return self.sets.len() <= self.most;
+        }
+        let circuit = Circuit(from as u8);
+        let smallest = left.filter(|&left| self.fit.size(left) <= self.fit.size(circuit)).unwrap_or(circuit);
+        (!self.fit.holds(set.with(circuit)) || self.go(from + 1, set.with(circuit), left)) && self.go(from + 1, set, Some(smallest))
+    }
 }
 
 /// Takes `set`, and all that fit and come from it by adding circuits `from` this one on, until `take` says that it is enough; says whether it never did.
 fn extend(fit: &Fit, from: usize, set: Circuits, take: &mut impl FnMut(Circuits) -> bool) -> bool {
     let larger = |circuit: usize| set.with(Circuit(circuit as u8));
     take(set) && (from..fit.circuits()).all(|circuit| !fit.holds(larger(circuit)) || extend(fit, circuit + 1, larger(circuit), take))
-}
-
-fn binomial(n: usize, k: usize) -> usize {
-    (0..k).fold(1usize, |product, step| product.saturating_mul(n - step) / (step + 1))
 }
 
 /// Every set that fits, the smaller ones first, and which come from which by leaving one circuit out.
@@ -95,6 +104,21 @@ impl Lattice {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Where all sets that fit, full or not, are far too many to be gone through.
+    #[test]
+    fn full_sets_of_many_circuits_are_found_or_given_up() {
+        for (fit, sets) in [
+            (Fit::slots(32, 32), Some(1)),
+            (Fit::slots(64, 62), Some(2016)),
+            (Fit::slots(64, 32), None),
+            (Fit::area(&[1.0; 40], 37.0, None), Some(9880)),
+            (Fit::area(&[1.0; 64], 32.0, None), None),
+            (Fit::area(&[1.0; 40], 3.0, None), Some(9880)),
+        ] {
+            assert_eq!(full(&fit, 100_000).map(|sets| sets.len()), sets, "{fit:?}");
+        }
+    }
 
     #[test]
     fn sets_by_slots_and_by_area() {
