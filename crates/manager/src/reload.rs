@@ -76,7 +76,7 @@ impl ReloadName {
     pub fn make(&self, sheet: &DeviceSheet) -> Result<(Box<dyn Reload>, Circuits)> {
         let (fit, load_ns) = (Fit::of(sheet), sheet.reconfiguration.end_to_end_ns);
         let reload: Box<dyn Reload> = match self {
-            Self::Tuned => Box::new(Tuned::new(&fit, load_ns)),
+            Self::Tuned => Box::new(Tuned::new(&fit, load_ns).with_scope(sheet.reconfiguration.scope)),
             Self::Saved => Box::new(Saved::new(&fit, load_ns, Setting::default())),
             Self::Predict(trace) => Box::new(Overlap::new(Bigram::new(learn(sheet, trace)?.matrix()), &fit)),
             Self::Nopredict => Box::new(Overlap::new(AtRandom::new(&fit, SEED), &fit)),

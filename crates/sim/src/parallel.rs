@@ -4,13 +4,16 @@
 //! that is loaded, or on one that is on its way. That is decided when it has arrived and one of both has nothing left to do, for sooner nobody would begin with it. Processor and engine each
 //! serve first come, first served; the engine on as many lanes as it has. What is loaded is decided by a [`Reload`] policy as in a [serial](crate::serial) run, but where a
 //! request runs is not.
+//!
+//! A load waits for what was given to the circuits that it replaces. That is all of them where the whole device is loaded, and it does nothing else meanwhile; where one slot is loaded after
+//! the other, the rest works on, and on another lane goes before what waits for its slot.
 
 use crate::lanes::Lanes;
-use crate::machine::Machine;
+use crate::machine::{Machine, Scope};
 use crate::serial::{Engine, Report};
 use crate::trace::Request;
 use crate::watch::{Served, Watch};
-use bywash_policy::reload::{Circuits, Reload};
+use bywash_policy::reload::{CIRCUITS_MAX, Circuits, Reload};
 
 /// Serves requests that arrive `stretch` times as slowly as they say, on a machine that holds `loaded` at the start. In the report, time in software and on circuits
 /// passes side by side, so that together they may exceed the elapsed time.
@@ -44,6 +47,8 @@ pub fn watched<R: Reload + ?Sized>(
     // When the processor is done with what it was given.
     let mut processor = 0u64;
     let mut device = Lanes::new(machine.lanes);
+    // When each circuit is.
+    let mut circuits = [0u64; CIRCUITS_MAX];
     let (mut first, mut last) = (None, 0);
     for request in requests {
         let arrival = request.arrival_ns(stretch);
@@ -60,6 +65,8 @@ pub fn watched<R: Reload + ?Sized>(
             Some(by_device) => {
                 report.hardware_ns += on_circuit;
                 device.take(by_device);
+                let circuit = &mut circuits[usize::from(asked.circuit.0)];
+                *circuit = by_device.max(*circuit);
                 (by_device - on_circuit, by_device)
             }
             None => {
@@ -69,10 +76,16 @@ pub fn watched<R: Reload + ?Sized>(
             }
         };
         if let Some(set) = step.load {
-            // What the engine was given is done first.
-            let begin = device.done().max(now);
+            // What was given to those that go is done first.
+            let replaced = engine.holds().loaded.without_all(set);
+            let begin = match machine.scope {
+                Scope::Device => device.done().max(now),
+                Scope::Slot => replaced.iter().map(|circuit| circuits[usize::from(circuit.0)]).fold(now, u64::max),
+            };
             let there = engine.load(begin, set);
-            device.close_until(there);
+            if machine.scope == Scope::Device {
+                device.close_until(there);
+            }
             watch.loads(begin, there, set);
             report.loads += 1;
         }

@@ -112,9 +112,17 @@ impl Seen {
             let begin = served.end - service;
             let there = |&&(_, there, set): &&(u64, u64, Circuits)| there <= begin && set.contains(served.core);
             assert!(!served.on_circuit || self.loads.iter().rev().any(|load| there(&load)), "{served:?} on what was never loaded");
-            let written = |&(from, there, _): &(u64, u64, Circuits)| machine.scope == Scope::Device && from < served.end && begin < there;
-            assert!(!served.on_circuit || !self.loads.iter().any(written), "{served:?} on what is being written");
+            let before = std::iter::once(Circuits::NONE).chain(self.loads.iter().map(|&(.., set)| set));
+            let is_written = |((from, there, set), before): (&(u64, u64, Circuits), Circuits)| {
+                let works_on = before.kept(*set, machine.scope).contains(served.core);
+                *from < served.end && begin < *there && !works_on
+            };
+            assert!(!served.on_circuit || !self.loads.iter().zip(before).any(is_written), "{served:?} on what is being written");
             if served.on_circuit { on_circuits.push((begin, served.end)) } else { in_software.push((begin, served.end)) }
+        }
+        // On another lane a circuit works on while one waits for its slot.
+        if machine.scope == Scope::Slot && machine.lanes > 1 {
+            on_circuits.sort_unstable();
         }
         at_most(1, &in_software);
         at_most(machine.lanes, &on_circuits);
@@ -127,7 +135,7 @@ impl Seen {
 fn policies(machine: &Machine, trace: &Trace) -> [Box<dyn Reload>; 5] {
     let fit = &machine.fit;
     [
-        Box::new(Tuned::new(fit, machine.load_ns)),
+        Box::new(Tuned::new(fit, machine.load_ns).with_scope(machine.scope)),
         Box::new(Saved::new(fit, machine.load_ns, Setting::default())),
         Box::new(Lru::new(fit)),
         Box::new(Overlap::new(AtRandom::new(fit, 7), fit)),
@@ -168,9 +176,10 @@ proptest! {
     }
 
     #[test]
-    fn what_is_seen_of_a_run_obeys_the_laws(requests in prop::collection::vec(any::<(u8, u8, u16)>(), 1..200), by_area in any::<bool>(), load_us in 1u64..2000, lanes in 1usize..6) {
+    fn what_is_seen_of_a_run_obeys_the_laws(requests in prop::collection::vec(any::<(u8, u8, u16)>(), 1..200), by_area in any::<bool>(), by_slot in any::<bool>(), load_us in 1u64..2000, lanes in 1usize..6) {
         let sheet = DeviceSheet::shipped(if by_area { "niwa2005-cores" } else { "niwa2005" }).unwrap().unwrap();
-        let machine = Machine { load_ns: load_us * 1000, lanes, ..Machine::of(&sheet, None, "").unwrap() };
+        let scope = if by_slot { Scope::Slot } else { Scope::Device };
+        let machine = Machine { load_ns: load_us * 1000, lanes, scope, ..Machine::of(&sheet, None, "").unwrap() };
         let trace = trace(&requests);
         for mut policy in policies(&machine, &trace) {
             let mut seen = Seen::default();
@@ -204,8 +213,8 @@ proptest! {
     }
 }
 
-#[test]
-fn a_small_run_by_hand() {
+/// Two circuits of 10 ns, or 100 ns in software, of which so many fit; loading takes 150 ns, and whatever it is 1 ns more.
+fn small(slots: usize, scope: Scope) -> Machine {
     let cost = |base_ns| Line { base_ns, ns_per_byte: 0.0 };
     let circuits = (0..2)
         .map(|n| CircuitCost {
@@ -216,19 +225,44 @@ fn a_small_run_by_hand() {
             hardware: cost(10.0),
         })
         .collect();
-    let machine = Machine {
-        circuits,
-        cores: vec!["c0".to_owned(), "c1".to_owned()],
-        fit: Fit::slots(2, 1),
-        scope: Scope::Device,
-        load_ns: 150,
-        lanes: 1,
-        overhead_ns: 1,
-    };
+    let cores = vec!["c0".to_owned(), "c1".to_owned()];
+    Machine { circuits, cores, fit: Fit::slots(2, slots), scope, load_ns: 150, lanes: 1, overhead_ns: 1 }
+}
+
+fn at(requests: &[(u32, u8)]) -> Trace {
     let mut trace = Trace::default();
-    for (arrival_ns, circuit) in [(0, 0), (10, 0), (20, 0), (30, 1)] {
+    for &(arrival_ns, circuit) in requests {
         trace.push(Request { arrival: f64::from(arrival_ns) * 1e-9, circuit: Circuit(circuit), bytes: 1 });
     }
+    trace
+}
+
+/// While the second slot is loaded, the first works on; a device that is loaded as a whole does not.
+#[test]
+fn what_is_not_replaced_works_on() {
+    let trace = at(&[(0, 0), (20, 1), (122, 0), (124, 0), (140, 0)]);
+    for scope in [Scope::Slot, Scope::Device] {
+        let machine = small(2, scope);
+        let holding = |policy: &mut dyn Reload| run(&machine, trace.iter(), 1.0, Circuits::first(1), policy);
+        let setting = Setting { memory: 100.0, threshold: 0.0 };
+        let reports = [
+            holding(&mut Saved::new(&machine.fit, machine.load_ns, setting)),
+            holding(&mut Overlap::new(AtRandom::new(&machine.fit, 7), &machine.fit)),
+            parallel::run(&machine, trace.iter(), 1.0, Circuits::first(1), &mut Static(Circuits::first(2))),
+        ];
+        for report in reports {
+            assert_eq!(report.loads, 1);
+            match scope {
+                Scope::Slot => assert_eq!((report.hardware_ns, report.software_ns, report.elapsed_ns), (44, 101, 155)),
+                Scope::Device => assert!(report.elapsed_ns > 190, "{report:?}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn a_small_run_by_hand() {
+    let (machine, trace) = (small(1, Scope::Device), at(&[(0, 0), (10, 0), (20, 0), (30, 1)]));
     let report = run(&machine, trace.iter(), 1.0, Circuits::NONE, &mut Static(Circuits::first(1)));
     // Software 0-101 and 101-202, loaded at 150; hardware 202-213; the other circuit in software 213-314.
     assert_eq!((report.software_ns, report.hardware_ns, report.loads, report.elapsed_ns), (303, 11, 1, 314));

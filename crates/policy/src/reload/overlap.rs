@@ -1,6 +1,6 @@
 //! Reconfiguration overlapped with software (niwa2005 s5.3, s5.4 and figure 6).
 //!
-//! While circuits are loaded, and for a request whose circuit is missing, the work goes on in software. Only such a request, finding
+//! While the device is loaded, and for a request whose circuit is missing, the work goes on in software; where one slot is loaded after the other, what stays works on. Only such a request, finding
 //! the engine idle, makes it load what the [`Predictor`] expects, and only if that is not what it holds.
 
 use super::{Asked, Circuit, Circuits, Fit, Holds, Reload, Step, Where};
@@ -38,10 +38,10 @@ impl<P: Predictor> Reload for Overlap<P> {
 
     #[inline]
     fn begin(&mut self, asked: &Asked, holds: Holds) -> Step {
-        let step = if holds.loading {
-            Step::SOFTWARE
-        } else if holds.loaded.contains(asked.circuit) {
+        let step = if holds.loaded.contains(asked.circuit) {
             Step::HARDWARE
+        } else if holds.loading {
+            Step::SOFTWARE
         } else {
             let wanted = self.fit.trimmed(self.predictor.wanted(asked.circuit));
             Step { place: Where::Software, load: (wanted != holds.loaded).then_some(wanted) }
@@ -117,6 +117,7 @@ mod tests {
         let asked = Asked { circuit: Circuit(1), bytes: 1, software_ns: 2, hardware_ns: 1 };
         let step = |wanted, loaded, loading| Overlap::new(Always(wanted), &Fit::slots(3, 1)).begin(&asked, Holds { loaded, loading });
         assert_eq!(step(a, b, true), Step::SOFTWARE, "while it loads");
+        assert_eq!(step(b, a, true), Step::HARDWARE, "but on what stays meanwhile, of which the paper has none");
         assert_eq!(step(b, b, false), Step::SOFTWARE, "missing, and the prediction is what it holds");
         assert_eq!(step(a, b, false), Step { place: Where::Software, load: Some(a) }, "missing, and the prediction differs");
         assert_eq!(step(b, a, false), Step::HARDWARE, "there, whatever is expected");

@@ -56,11 +56,15 @@ impl Scores {
     /// What is answered to a request that has been [added](Self::add).
     #[inline]
     pub(super) fn step(&self, asked: &Asked, holds: Holds, fit: &Fit, threshold_ns: f64) -> Step {
-        if holds.loading || asked.saved_ns() <= 0 {
+        if asked.saved_ns() <= 0 {
             return Step::SOFTWARE;
         }
+        // While others are loaded too: where slots are, what stays works on.
         if holds.loaded.contains(asked.circuit) {
             return Step::HARDWARE;
+        }
+        if holds.loading {
+            return Step::SOFTWARE;
         }
         // Only a missing circuit's score has grown since the last decision, so only now can another set have become better.
         Step { place: Where::Software, load: self.wanted(fit, holds.loaded, threshold_ns) }
@@ -122,6 +126,14 @@ mod tests {
         let mut policy = Saved::new(&Fit::slots(2, 1), 30_000, Setting::default());
         let loads = (0..20).filter(|_| policy.begin(&asked(0, 1_000), Holds { loaded: Circuits::NONE, loading: false }).load.is_some());
         assert_eq!(loads.count(), 10, "from the eleventh request on: a third of 30 us, a little of the first faded");
+    }
+
+    #[test]
+    fn a_circuit_that_stays_works_on_while_others_are_loaded() {
+        let mut policy = Saved::new(&Fit::slots(3, 2), 1, Setting::default());
+        let holds = Holds { loaded: Circuits::first(1), loading: true };
+        assert_eq!(policy.begin(&asked(0, 1_000), holds), Step::HARDWARE);
+        assert_eq!(policy.begin(&asked(1, 1_000), holds), Step::SOFTWARE, "nor is another load asked for");
     }
 
     #[test]

@@ -8,6 +8,7 @@
 
 use super::saved::{Scores, Setting};
 use super::{Asked, Circuits, Fit, Holds, Reload, Step};
+use bywash_core::device::Scope;
 
 /// The memories tried, in requests.
 const MEMORIES: [f64; 4] = [30.0, 100.0, 300.0, 1000.0];
@@ -31,6 +32,7 @@ pub fn settings() -> impl Iterator<Item = Setting> {
 #[derive(Clone, Debug)]
 struct Shadow {
     threshold_ns: f64,
+    /// What can compute, also while others are being loaded.
     loaded: Circuits,
     /// What is being loaded, and how long that takes yet.
     loading: Option<(Circuits, u64)>,
@@ -40,15 +42,21 @@ struct Shadow {
     cost: f64,
 }
 
+/// Nanoseconds of a request where these circuits can compute.
+fn takes_ns(asked: &Asked, loaded: Circuits) -> u64 {
+    if loaded.contains(asked.circuit) { asked.hardware_ns.min(asked.software_ns) } else { asked.software_ns }
+}
+
 impl Shadow {
-    fn begin(&mut self, asked: &Asked, scores: &Scores, fit: &Fit, load_ns: u64) {
-        let hardware = self.loading.is_none() && self.loaded.contains(asked.circuit) && asked.saved_ns() > 0;
-        let takes = if hardware { asked.hardware_ns } else { asked.software_ns };
+    /// A request begins; loading the device, or one slot, takes so long.
+    fn begin(&mut self, asked: &Asked, scores: &Scores, fit: &Fit, scope: Scope, load_ns: u64) {
+        let takes = takes_ns(asked, self.loaded);
         if self.loading.is_none()
-            && !hardware
+            && (!self.loaded.contains(asked.circuit) || asked.saved_ns() <= 0)
             && let Some(best) = scores.wanted(fit, self.loaded, self.threshold_ns)
         {
-            self.loading = Some((best, load_ns));
+            self.loading = Some((best, scope.loading_ns(load_ns, best.without_all(self.loaded).len())));
+            self.loaded = self.loaded.kept(best, scope);
         }
         self.term_ns += takes;
         self.loading = match self.loading {
@@ -66,6 +74,7 @@ impl Shadow {
 #[derive(Clone, Debug)]
 pub struct Tuned {
     fit: Fit,
+    scope: Scope,
     scores: [Scores; MEMORIES.len()],
     shadows: [[Shadow; THRESHOLDS.len()]; MEMORIES.len()],
     /// Which memory and threshold the live engine follows.
@@ -78,23 +87,31 @@ pub struct Tuned {
 /// load is done before the next.
 #[derive(Clone, Debug)]
 struct Loading {
-    /// What the sheet says: no load takes longer.
+    /// What the sheet says of the device, or of one slot: no load takes longer.
     load_ns: u64,
     /// The mean of those seen of late.
     seen_ns: f64,
-    /// Served since the one under way began.
-    under_way_ns: Option<u64>,
+    under_way: Option<UnderWay>,
+}
+
+/// A load.
+#[derive(Clone, Copy, Debug)]
+struct UnderWay {
+    /// Nanoseconds served since it began.
+    served_ns: u64,
+    /// Slots that are loaded one after the other; 1 for a device.
+    slots: u64,
 }
 
 impl Loading {
     /// A request begins.
     fn see(&mut self, asked: &Asked, holds: Holds) {
-        match (&mut self.under_way_ns, holds.loading) {
-            (Some(served), true) => *served += asked.software_ns,
-            (Some(served), false) => {
-                let took = (*served).min(self.load_ns) as f64;
+        match (&mut self.under_way, holds.loading) {
+            (Some(load), true) => load.served_ns += takes_ns(asked, holds.loaded),
+            (Some(load), false) => {
+                let took = (load.served_ns / load.slots).min(self.load_ns) as f64;
                 self.seen_ns += (took - self.seen_ns) * NEWEST_LOAD;
-                self.under_way_ns = None;
+                self.under_way = None;
             }
             (None, _) => {}
         }
@@ -102,7 +119,7 @@ impl Loading {
 }
 
 impl Tuned {
-    /// For an engine that holds so much and takes `load_ns` to load others.
+    /// For an engine that holds so much and takes `load_ns` to load others, all of it being gone meanwhile.
     pub fn new(fit: &Fit, load_ns: u64) -> Self {
         let shadow = |threshold: f64| Shadow {
             threshold_ns: threshold * load_ns as f64,
@@ -113,12 +130,19 @@ impl Tuned {
         };
         Self {
             fit: fit.clone(),
+            scope: Scope::Device,
             scores: MEMORIES.map(Scores::new),
             shadows: MEMORIES.map(|_| THRESHOLDS.map(shadow)),
             followed: (1, 1),
             left: TERM,
-            loading: Loading { load_ns, seen_ns: load_ns as f64, under_way_ns: None },
+            loading: Loading { load_ns, seen_ns: load_ns as f64, under_way: None },
         }
+    }
+
+    /// The same where that is gone meanwhile, and takes as long to load.
+    #[must_use]
+    pub fn with_scope(self, scope: Scope) -> Self {
+        Self { scope, ..self }
     }
 
     fn choose(&mut self) {
@@ -146,7 +170,7 @@ impl Reload for Tuned {
         let load_ns = self.loading.seen_ns as u64;
         for (scores, shadows) in self.scores.iter_mut().zip(&mut self.shadows) {
             scores.add(asked);
-            shadows.iter_mut().for_each(|shadow| shadow.begin(asked, scores, &self.fit, load_ns));
+            shadows.iter_mut().for_each(|shadow| shadow.begin(asked, scores, &self.fit, self.scope, load_ns));
         }
         self.left -= 1;
         if self.left == 0 {
@@ -155,8 +179,9 @@ impl Reload for Tuned {
         }
         let (memory, threshold) = self.followed;
         let step = self.scores[memory].step(asked, holds, &self.fit, THRESHOLDS[threshold] * self.loading.load_ns as f64);
-        if step.load.is_some() {
-            self.loading.under_way_ns = Some(asked.software_ns);
+        if let Some(set) = step.load {
+            let slots = self.scope.loading_ns(1, set.without_all(holds.loaded).len()).max(1);
+            self.loading.under_way = Some(UnderWay { served_ns: asked.software_ns, slots });
         }
         step
     }
@@ -175,9 +200,9 @@ mod tests {
     fn a_load_takes_what_is_served_meanwhile_and_never_more_than_it_does() {
         let (loading, idle) = (Holds { loaded: Circuits::NONE, loading: true }, Holds { loaded: Circuits::NONE, loading: false });
         let seen = |served: u64, rounds: u32| {
-            let mut loads = Loading { load_ns: 1000, seen_ns: 1000.0, under_way_ns: None };
+            let mut loads = Loading { load_ns: 1000, seen_ns: 1000.0, under_way: None };
             for _ in 0..rounds {
-                loads.under_way_ns = Some(served);
+                loads.under_way = Some(UnderWay { served_ns: served, slots: 1 });
                 loads.see(&asked(served), loading);
                 loads.see(&asked(served), idle);
             }
@@ -186,5 +211,20 @@ mod tests {
         assert!((seen(5, 200) - 10.0).abs() < 0.1, "the request that asked for it, and one more: {}", seen(5, 200));
         assert!((seen(700, 200) - 1000.0).abs() < f64::EPSILON);
         assert!((seen(0, 1) - 937.5).abs() < f64::EPSILON, "one load counts a sixteenth");
+    }
+
+    #[test]
+    fn what_a_shadow_keeps_works_on_while_a_slot_is_loaded() {
+        let (fit, mut scores) = (Fit::slots(2, 2), Scores::new(10.0));
+        let other = Asked { circuit: Circuit(1), ..asked(1000) };
+        for (scope, meanwhile_ns) in [(Scope::Slot, 1), (Scope::Device, 1000)] {
+            let loaded = Circuits::first(1);
+            let mut shadow = Shadow { threshold_ns: 0.0, loaded, loading: None, term_ns: 0, cost: 0.0 };
+            [asked(1000), other].iter().for_each(|asked| scores.add(asked));
+            shadow.begin(&other, &scores, &fit, scope, 5000);
+            assert_eq!((shadow.loading, shadow.term_ns), (Some((Circuits::first(2), 4000)), 1000));
+            shadow.begin(&asked(1000), &scores, &fit, scope, 5000);
+            assert_eq!(shadow.term_ns, 1000 + meanwhile_ns);
+        }
     }
 }

@@ -80,7 +80,7 @@ impl Scene<'_> {
         let (loaded, mut reload): (_, Box<dyn Reload + '_>) = match policy {
             Policy::Paper(model) => model.policy(machine, self.trace, &self.learnt.matrix, self.smallest, self.seed),
             Policy::Saved => (Circuits::NONE, Box::new(Saved::new(fit, load_ns, Setting::default()))),
-            Policy::Tuned => (Circuits::NONE, Box::new(Tuned::new(fit, load_ns))),
+            Policy::Tuned => (Circuits::NONE, Box::new(Tuned::new(fit, load_ns).with_scope(machine.scope))),
             Policy::Static => (Circuits::NONE, Box::new(Static(self.learnt.best))),
         };
         let run = if self.side_by_side { parallel::watched } else { serial::watched };
