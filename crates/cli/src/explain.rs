@@ -5,8 +5,10 @@ use crate::failure::{Exit, Failure};
 use crate::shell::print;
 use crate::shown::lines_shown;
 use crate::stats::recent;
+use crate::terminal::say;
 use crate::texts;
 use bywash_broker::RequestStats;
+use bywash_sim::log::Requests;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -65,7 +67,10 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
 /// What a recording says of the requests that its broker served.
 fn recorded(path: &Path) -> Result<Vec<RequestStats>, Failure> {
     let (lines, place) = texts::trace(path)?;
-    let records = bywash_sim::log::recording(lines, &place)?.records;
+    let Requests { records, missing, .. } = bywash_sim::log::recording(lines, &place)?;
+    for (line, reason) in missing.reasons {
+        say!("bywash: {place}, line {line}: {reason}");
+    }
     Ok(records.iter().filter_map(RequestStats::of).collect())
 }
 
@@ -237,12 +242,12 @@ mod tests {
         let line = |id: u64, pid: u32, waited: u64, reason: &str| {
             let begun = 1000 + waited;
             format!(
-                "1000,{pid},0,DES-EDE3-CBC,encrypt,1024,ixp425,{begun},{},{id},{begun},50000,1,0,{reason},{pid},0,0,p{pid}\n",
+                "1000,{pid},0,DES-EDE3-CBC,encrypt,1024,ixp425,{begun},{},{id},{begun},50000,1,0,{reason},{pid},0,0,p{pid},1\n",
                 begun + 117_000
             )
         };
         let file = tempfile::NamedTempFile::new().unwrap();
-        let here = "1,5,0,SHA-256,compute,9,here,1,2,,,,,,,5,0,0,p5\n";
+        let here = "1,5,0,SHA-256,compute,9,here,1,2,,,,,,,5,0,0,p5,1\n";
         std::fs::write(file.path(), format!("{header}\n{}{here}{}", line(7, 10, 0, "only"), line(8, 11, 117_000, "share"))).unwrap();
         let known = recorded(file.path()).unwrap();
         assert_eq!(known.iter().map(|request| request.id).collect::<Vec<_>>(), [7, 8], "what ran in its program's place has no number");
@@ -250,6 +255,9 @@ mod tests {
         for part in ["its tenant had had the least time", "uid 0)", "waited 117.0 us while 1 others", "1 of p10", "MISSED"] {
             assert!(text.contains(part), "{part} in {text}");
         }
+        let whole = std::fs::read(file.path()).unwrap();
+        std::fs::write(file.path(), &whole[..whole.len() - 40]).unwrap();
+        assert_eq!(recorded(file.path()).unwrap().len(), 1, "a broker that was killed leaves part of a line");
         assert!(unrecorded(9, file.path(), &known).to_string().contains("7 to 8"));
     }
 }

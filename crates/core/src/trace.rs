@@ -11,7 +11,11 @@
 //!
 //! The fields from `request` to `reason` are those of a request that a broker served, and empty for one that its program computed in place; `calls` says in how many calls its program passed
 //! the bytes. A last line that begins with `#` says how many requests are missing because the recorder did not keep up; without it none is. Recordings of before `calls` end with
-//! `program`, still older ones with `done_ns`, and are read as ever.
+//! `program`, still older ones with `done_ns`, and are read as ever: the header says how many fields the lines have.
+//!
+//! Recordings may stand one after the other in a file, each with its header. What comes later is read as later, and of other clients.
+//!
+//! A last line that no line feed ends is part of one: whoever wrote it was killed, or its disk was full. It is no request.
 
 use crate::algorithm::Algorithm;
 use crate::error::{Error, Result};
@@ -37,14 +41,14 @@ pub fn is_header(line: &str) -> bool {
     FIELDS.iter().any(|&count| all.clone().take(count).eq(line.split(',')))
 }
 
-/// Whether a line is the header of a trace file of before `calls`: in how many calls its messages came is not known.
-pub fn lacks_calls(line: &str) -> bool {
-    is_header(line) && line != HEADER
-}
-
 /// The line at the end of a recording that lost so many requests.
 pub fn lost_line(lost: u64) -> String {
     format!("{LOST}{lost}")
+}
+
+/// Whether the last line of a text is cut. See the [module](self).
+pub fn is_cut(text: &str) -> bool {
+    !text.is_empty() && !text.ends_with('\n')
 }
 
 /// How many requests were lost, if a line is the one that says it.
@@ -216,8 +220,12 @@ impl FromStr for Record {
         if !FIELDS.contains(&fields.fields.len()) {
             return Err(fields.bad("20 fields expected, or the 19 or 9 of older recordings"));
         }
+        let (arrival, done) = (fields.time(0, "arrival_ns")?, fields.time(8, "done_ns")?);
+        if done < arrival {
+            return Err(fields.bad("done_ns is before arrival_ns"));
+        }
         Ok(Self {
-            arrival: fields.time(0, "arrival_ns")?,
+            arrival,
             client: fields.number(1, "client")?,
             session: fields.number(2, "session")?,
             algorithm: fields.fields[3].parse()?,
@@ -230,7 +238,7 @@ impl FromStr for Record {
             bytes: fields.number(5, "bytes")?,
             engine: fields.fields[6].to_owned(),
             start: fields.time(7, "start_ns")?,
-            done: fields.time(8, "done_ns")?,
+            done,
             served: fields.of(9..15, || fields.served())?,
             whose: fields.of(15..19, || fields.whose())?,
             calls: fields.of(19..20, || fields.calls())?.unwrap_or(1),
@@ -238,25 +246,87 @@ impl FromStr for Record {
     }
 }
 
-/// Reads a line of a recording; none if it is empty, the header, or what says how many were [lost]. `place` (a file name) and its number are named in errors.
-///
-/// # Errors
-/// [`Error::Config`], for one that cannot be read.
-pub fn record(line: &str, place: &str, number: u64) -> Result<Option<Record>> {
-    if line.is_empty() || is_header(line) || lost(line).is_some() {
-        return Ok(None);
-    }
-    let named = |error: Error| Error::Config { place: format!("{place}, line {number}"), reason: error.to_string() };
-    line.parse().map(Some).map_err(named)
+/// Understands a recording line by line, or several of them one after the other.
+#[derive(Clone, Debug, Default)]
+pub struct Reader {
+    /// How many fields a line has: as the header says, or the first line where there is none.
+    fields: Option<usize>,
+    /// When what is at hand begins, and how many clients there were before.
+    begin: Time,
+    clients: u32,
+    /// The greatest of each so far.
+    done: Time,
+    next_client: u32,
+    lost: u64,
+    lacks_calls: bool,
 }
 
-/// Reads a recording, which is in the order in which requests ended: its requests in the order in which they arrived. `place` (a file name) is named in errors.
+impl Reader {
+    /// The request of a line; none if it is empty, a header, or what says how many were [lost](Self::lost).
+    ///
+    /// # Errors
+    /// [`Error::Config`], for one that cannot be read.
+    pub fn read(&mut self, line: &str) -> Result<Option<Record>> {
+        if line.is_empty() {
+            return Ok(None);
+        }
+        let count = line.split(',').count();
+        if is_header(line) {
+            self.lacks_calls |= line != HEADER;
+            (self.fields, self.begin, self.clients) = (Some(count), self.done, self.next_client);
+            return Ok(None);
+        }
+        if let Some(lost) = lost(line) {
+            self.lost = self.lost.saturating_add(lost);
+            return Ok(None);
+        }
+        if let Some(expected) = self.fields.filter(|&expected| expected != count) {
+            let reason = format!("{count} fields, where the header says {expected}: part of a line, or of another recording");
+            return Err(Fields { line, fields: Vec::new() }.bad(&reason));
+        }
+        let record = line.parse::<Record>()?.later(self.begin, self.clients);
+        self.fields = Some(count);
+        self.done = self.done.max(record.done);
+        self.next_client = self.next_client.max(record.client.saturating_add(1));
+        Ok(Some(record))
+    }
+
+    /// How many requests the recording lost so far, by its own word.
+    pub fn lost(&self) -> u64 {
+        self.lost
+    }
+
+    /// Whether it is of before `calls`, in part at least: in how many calls its messages came is not known.
+    pub fn lacks_calls(&self) -> bool {
+        self.lacks_calls
+    }
+}
+
+impl Record {
+    /// As it is behind another recording, which took so long and had so many clients.
+    fn later(self, begin: Time, clients: u32) -> Self {
+        let at = |time: Time| begin + time.0;
+        let served = self.served.map(|served| Served { dispatched: at(served.dispatched), deadline: served.deadline.map(at), ..served });
+        let (arrival, start, done, client) = (at(self.arrival), at(self.start), at(self.done), clients.saturating_add(self.client));
+        Self { arrival, start, done, client, served, ..self }
+    }
+}
+
+/// An error of a line of this place (a file name), with its number.
+pub fn at_line(error: &Error, place: &str, number: u64) -> Error {
+    Error::Config { place: format!("{place}, line {number}"), reason: error.to_string() }
+}
+
+/// Reads a recording, which is in the order in which requests ended: its requests in the order in which they arrived, but for a line that [is cut](is_cut). `place` (a file name) is named in
+/// errors.
 ///
 /// # Errors
 /// [`Error::Config`], naming the line that cannot be read.
 pub fn by_arrival(text: &str, place: &str) -> Result<Vec<Record>> {
-    let records = (1..).zip(text.lines()).filter_map(|(number, line)| record(line, place, number).transpose());
-    let mut records = records.collect::<Result<Vec<Record>>>()?;
+    let whole = if is_cut(text) { text.rfind('\n').map_or("", |end| &text[..end]) } else { text };
+    let mut reader = Reader::default();
+    let read = |(number, line): (u64, &str)| reader.read(line).map_err(|error| at_line(&error, place, number)).transpose();
+    let mut records = (1..).zip(whole.lines()).filter_map(read).collect::<Result<Vec<Record>>>()?;
     records.sort_by_key(|record| record.arrival);
     Ok(records)
 }
@@ -296,7 +366,11 @@ mod tests {
         let records = by_arrival(&format!("{}\n{before_calls}\n", header(19)), "old.csv").unwrap();
         assert_eq!((records.len(), records[0].calls, records[0].whose.is_some()), (1, 1, true));
         assert!(FIELDS.iter().all(|&fields| is_header(&header(fields))) && !is_header(&header(10)));
-        assert_eq!([20, 19, 9, 10].map(|fields| lacks_calls(&header(fields))), [false, true, true, false]);
+        for (fields, line, lacks) in [(20, HERE, false), (19, before_calls, true), (9, OLD, true)] {
+            let mut reader = Reader::default();
+            assert!(reader.read(&header(fields)).unwrap().is_none() && reader.read(line).unwrap().is_some());
+            assert_eq!(reader.lacks_calls(), lacks);
+        }
     }
 
     #[test]
@@ -305,6 +379,38 @@ mod tests {
         assert_eq!(text.lines().find_map(lost), Some(12));
         assert_eq!(by_arrival(&text, "t.csv").unwrap().len(), 1);
         assert!(by_arrival(&format!("{HEADER}\n# lost: many\n"), "t.csv").is_err());
+    }
+
+    #[test]
+    fn part_of_a_line_is_no_older_line() {
+        let cut = HERE.split(',').take(9).collect::<Vec<_>>().join(",");
+        let shorter = cut.strip_suffix('0').unwrap();
+        for part in [&cut, shorter, HERE.strip_suffix(",4").unwrap()] {
+            let text = format!("{HEADER}\n{SERVED}\n{part}");
+            assert!(is_cut(&text) && by_arrival(&text, "t.csv").unwrap().len() == 1, "{part}");
+            let said = by_arrival(&format!("{text}\n"), "t.csv").unwrap_err().to_string();
+            assert!(said.contains("t.csv, line 3") && said.contains("where the header says 20"), "{said}");
+        }
+        let headless = format!("{SERVED}\n{cut}\n");
+        assert!(by_arrival(&headless, "t.csv").is_err() && by_arrival(&format!("{cut}\n{cut}\n"), "t.csv").is_ok());
+        assert_eq!(by_arrival("arrival_ns,cli", "t.csv").unwrap(), []);
+    }
+
+    #[test]
+    fn recordings_one_after_the_other_are_read_so() {
+        let one = format!("{HEADER}\n{SERVED}\n{HERE}\n");
+        let old = format!("{}\n{OLD}\n{}\n", HEADER.split(',').take(9).collect::<Vec<_>>().join(","), lost_line(3));
+        let records = by_arrival(&[&one, HEADER, "\n", &old, &one].map(String::from).concat(), "t.csv").unwrap();
+        let of = |record: &Record| (record.arrival.0, record.done.0, record.client);
+        assert_eq!(
+            records.iter().map(of).collect::<Vec<_>>(),
+            [(1200, 2310, 1), (1300, 2310, 1), (3510, 4620, 3), (5820, 6930, 5), (5920, 6930, 5)]
+        );
+        let dispatched = records.iter().filter_map(|record| record.served.as_ref()).map(|served| served.dispatched.0);
+        assert_eq!(dispatched.collect::<Vec<_>>(), [1800, 6420]);
+        let mut reader = Reader::default();
+        old.lines().for_each(|line| _ = reader.read(line).unwrap());
+        assert_eq!((reader.lost(), reader.lacks_calls()), (3, true));
     }
 
     #[test]
@@ -324,6 +430,7 @@ mod tests {
         let error = |line: &str| line.parse::<Record>().unwrap_err().to_string();
         assert!(error(&OLD.replace("1200,1,", "x,1,")).contains("arrival_ns"));
         assert!(error("1,2").contains("20 fields"));
+        assert!(error(&OLD.replace("2310", "1199")).contains("done_ns is before arrival_ns"));
         assert!(error(&HERE.replace(",4", ",0")).contains("calls is 0"));
         assert!(error(&SERVED.replace(",0,1,oldest", ",0,2,oldest")).contains("failed is neither"));
         assert!(error(&SERVED.replace("1000+48", "1000+x")).contains("gids"));

@@ -72,9 +72,10 @@ pub fn recorded(records: &[Record], place: &str, waits: bool, client: impl FnMut
     check(records, place)?;
     let begin = records.first().map_or(Time::ZERO, |record| record.arrival);
     let owners: Vec<u32> = records.iter().map(client).collect();
-    // The latest end of each client, as arrivals go by.
+    // The latest end of each client, as arrivals go by. What says that it ended before it came must not keep the others back.
+    let end = |place: usize| records[place].done.max(records[place].arrival);
     let mut ends: Vec<usize> = (0..records.len()).collect();
-    ends.sort_by_key(|&place| (records[place].done, place));
+    ends.sort_by_key(|&place| (end(place), place));
     let mut ends = ends.into_iter().peekable();
     let mut latest: HashMap<u32, usize> = HashMap::new();
     // Of each record, its last call.
@@ -82,12 +83,12 @@ pub fn recorded(records: &[Record], place: &str, waits: bool, client: impl FnMut
     let mut all = Recorded::default();
     for (place, (record, &client)) in records.iter().zip(&owners).enumerate() {
         // An end at this very moment counts only if its request stands before this one.
-        while let Some(ended) = ends.next_if(|&ended| records[ended].done <= record.arrival && ended < place) {
+        while let Some(ended) = ends.next_if(|&ended| end(ended) <= record.arrival && ended < place) {
             latest.insert(owners[ended], ended);
         }
         let cause = latest.get(&client).filter(|_| waits);
         let when = match cause {
-            Some(&cause) => When::After { request: last[cause], think_ns: record.arrival.since_ns(records[cause].done) },
+            Some(&cause) => When::After { request: last[cause], think_ns: record.arrival.since_ns(end(cause)) },
             None => When::At(Time(record.arrival.since_ns(begin))),
         };
         all.waiting += u64::from(cause.is_some());
@@ -192,6 +193,14 @@ mod tests {
         assert_eq!(whens(&found), [at(0), at(50), at(90), after(1, 15), after(0, 30)]);
         assert_eq!((found.waiting, found.in_calls), (2, 0));
         assert_eq!(whens(&of(&all, false)), [0, 50, 90, 95, 130].map(at), "as recorded");
+    }
+
+    #[test]
+    fn an_end_before_its_arrival_hides_no_other() {
+        let mut records = records(&[(7, 100, 200, 64, 1), (7, 250, 300, 64, 1), (7, 350, 900, 64, 1)]);
+        records[2].done = Time(5);
+        let found = recorded(&records, "t.csv", true, |record| record.client).unwrap();
+        assert_eq!(whens(&found), [When::At(Time(0)), after(0, 50), after(1, 50)]);
     }
 
     #[test]

@@ -27,6 +27,17 @@ const PACKED: [(usize, &[u8], &str); 7] = [
     (0, b"PK\x03\x04", "unzip -p"),
 ];
 
+/// A line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line<'a> {
+    /// Its number, from 1 on.
+    pub number: u64,
+    /// What it says, without what ends it.
+    pub text: Cow<'a, str>,
+    /// Whether no line feed ends it: the last one, and perhaps not all of it.
+    pub is_cut: bool,
+}
+
 /// The lines of a file, in their order.
 pub struct Lines<'a, R> {
     from: R,
@@ -49,11 +60,11 @@ impl<'a, R: BufRead> Lines<'a, R> {
         Self { from, place, number: 0, most: LINES_MAX, line: Vec::new() }
     }
 
-    /// The next one with its number, without what ends it; none at the end.
+    /// The next one; none at the end.
     ///
     /// # Errors
     /// [`Error::Config`], naming file and line, for one that is too long or cannot be read, for one more than [`LINES_MAX`], and for what is compressed.
-    pub fn next_line(&mut self) -> Result<Option<(u64, Cow<'_, str>)>> {
+    pub fn next_line(&mut self) -> Result<Option<Line<'_>>> {
         self.number += 1;
         self.line.clear();
         let read = self.from.by_ref().take(BYTES_MAX as u64 + 1).read_until(b'\n', &mut self.line);
@@ -74,9 +85,10 @@ impl<'a, R: BufRead> Lines<'a, R> {
         if self.number > self.most && !self.line.is_empty() {
             return Err(too_many("lines", self.most, self.place, self.number));
         }
-        let ended = self.line.strip_suffix(b"\n").unwrap_or(&self.line);
-        let text = ended.strip_suffix(b"\r").unwrap_or(ended);
-        Ok((!self.line.is_empty()).then(|| (self.number, String::from_utf8_lossy(text))))
+        let ended = self.line.strip_suffix(b"\n");
+        let whole = ended.unwrap_or(&self.line);
+        let text = String::from_utf8_lossy(whole.strip_suffix(b"\r").unwrap_or(whole));
+        Ok((!self.line.is_empty()).then_some(Line { number: self.number, text, is_cut: ended.is_none() }))
     }
 }
 
@@ -98,8 +110,8 @@ mod tests {
     #[test]
     fn lines_come_with_their_numbers_and_without_their_ends() {
         let mut lines = Lines::new(&b"one\r\n\ntwo"[..], "t");
-        for expected in [(1, "one"), (2, ""), (3, "two")] {
-            assert_eq!(lines.next_line().unwrap(), Some((expected.0, Cow::from(expected.1))));
+        for (number, text, is_cut) in [(1, "one", false), (2, "", false), (3, "two", true)] {
+            assert_eq!(lines.next_line().unwrap(), Some(Line { number, text: text.into(), is_cut }));
         }
         assert_eq!(lines.next_line().unwrap(), None);
         let full = "x".repeat(BYTES_MAX - 1) + "\n";
@@ -118,7 +130,7 @@ mod tests {
         assert!(lines.next_line().unwrap().is_some() && lines.next_line().unwrap().is_some());
         let said = lines.next_line().unwrap_err().to_string();
         assert!(said.contains("stdin, line 3: more than 2 lines") && said.contains("head -n 2 FILE |"), "{said}");
-        assert_eq!(Lines { most: 1, ..Lines::new(&b"a\n"[..], STDIN) }.next_line().unwrap().map(|(number, _)| number), Some(1));
+        assert_eq!(Lines { most: 1, ..Lines::new(&b"a\n"[..], STDIN) }.next_line().unwrap().map(|line| line.number), Some(1));
     }
 
     #[test]

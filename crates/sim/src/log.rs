@@ -11,16 +11,17 @@
 //! their algorithms, and the sheet says which circuit computes each. [`requests`] has operations, as engines with cost sheets compute them.
 //!
 //! A line that cannot be read is never dropped in silence: it is counted, and the first of them are kept with their numbers and reasons. A request that
-//! arrives before the one above it is an error of the whole log. A recording is in the order in which requests ended, and is put in that of arrival.
+//! arrives before the one above it is an error of the whole log. A recording is in the order in which requests ended, and is put in that of arrival; several of them in one file
+//! are one after the other.
 
 mod foreign;
 mod form;
 
 pub use foreign::Foreign;
 
-use crate::lines::{Lines, RECORDS_MAX, too_many};
+use crate::lines::{Line, Lines, RECORDS_MAX, too_many};
 use crate::trace::{Request, Trace};
-use bywash_core::trace::{Record, lacks_calls, lost, record};
+use bywash_core::trace::{self, Record, at_line};
 use bywash_core::{DeviceSheet, Error, Result};
 use bywash_policy::reload::Circuit;
 use form::{Reader, Said};
@@ -64,6 +65,11 @@ impl Missing {
         if self.reasons.len() < KEPT {
             self.reasons.push((number, reason));
         }
+    }
+
+    /// The last line, which no line feed ends.
+    fn note_cut(&mut self, number: u64) {
+        self.note(number, "it is cut: nothing ends it, as when what wrote it was killed or its disk was full".to_owned());
     }
 
     /// Why the first of them could not be read.
@@ -173,23 +179,27 @@ fn keep(records: &mut Vec<Record>, record: Record, place: &str, number: u64) -> 
     Ok(())
 }
 
-/// Reads a recording, of which every line has to be understood. `place` (a file name) is named in errors.
+/// Reads a recording, of which every line has to be understood, but for a last one that is cut. `place` (a file name) is named in errors.
 ///
 /// # Errors
 /// [`Error::Config`], naming file and line, for one that cannot be read or is too long.
 pub fn recording(lines: impl BufRead, place: &str) -> Result<Requests> {
     let (mut lines, mut records, mut missing) = (Lines::new(lines, place), Vec::new(), Missing::default());
-    while let Some((number, line)) = lines.next_line()? {
-        let no_recording = |error: Error| match number {
+    let mut reader = trace::Reader::default();
+    while let Some(Line { number, text, is_cut }) = lines.next_line()? {
+        if number > 1 && is_cut {
+            missing.note_cut(number);
+            continue;
+        }
+        let bad = |error: Error| match number {
             1 => config(place.to_owned(), "no recording, whose first line names its columns; `bywash record` writes them".to_owned()),
-            _ => error,
+            _ => at_line(&error, place, number),
         };
-        if let Some(record) = record(&line, place, number).map_err(no_recording)? {
+        if let Some(record) = reader.read(&text).map_err(bad)? {
             keep(&mut records, record, place, number)?;
         }
-        missing.lost = missing.lost.saturating_add(lost(&line).unwrap_or(0));
-        missing.calls |= lacks_calls(&line);
     }
+    (missing.lost, missing.calls) = (reader.lost(), reader.lacks_calls());
     records.sort_by_key(|record| record.arrival);
     Ok(Requests { records, clients: None, missing })
 }
@@ -203,6 +213,9 @@ mod tests {
     use super::*;
     use bywash_core::Algorithm;
     use bywash_core::trace::HEADER;
+
+    /// What a request of a program's own place has behind its end.
+    const TAIL: &str = ",,,,,,,,,,,1";
 
     fn log(text: &str) -> Result<Log> {
         read(text.as_bytes(), "access.log", &DeviceSheet::shipped("niwa2005").unwrap().unwrap())
@@ -234,7 +247,7 @@ mod tests {
 
     #[test]
     fn a_recording_of_other_algorithms_is_called_so() {
-        let line = |algorithm: &str| format!("1000,1,7,{algorithm},encrypt,64,here,1000,2000\n");
+        let line = |algorithm: &str| format!("1000,1,7,{algorithm},encrypt,64,here,1000,2000{TAIL}\n");
         let said =
             log(&format!("{HEADER}\n{}{}{}", line("AES-128-GCM"), line("AES-256-GCM"), line("AES-256-GCM"))).unwrap_err().to_string();
         for part in ["access.log", "none of its 3 requests", "AES-256-GCM (2), AES-128-GCM (1)", "RC6-128-ECB, Camellia-128-ECB", "--sheet"]
@@ -247,7 +260,7 @@ mod tests {
 
     #[test]
     fn a_recording_is_read_in_the_order_of_arrival() {
-        let line = |arrival: u64| format!("{arrival},1,7,AES-128-CBC,encrypt,64,here,{arrival},9000\n");
+        let line = |arrival: u64| format!("{arrival},1,7,AES-128-CBC,encrypt,64,here,{arrival},9000{TAIL}\n");
         let text = format!("{HEADER}\n{}\n{}# lost: 3\n", line(2000), line(1000));
         let Requests { records, missing, .. } = recording(text.as_bytes(), "t.csv").unwrap();
         assert_eq!((missing.lost, log(&text).unwrap().missing), (3, missing));
@@ -270,12 +283,44 @@ mod tests {
         let all: Vec<_> = found.records.iter().map(of).collect();
         assert_eq!(all, [(0, 0, Algorithm::Aes128Gcm, 40_000, 3), (2_000_000_000, 1, Algorithm::Aes128Gcm, 0, 1)]);
         assert_eq!((found.clients, found.missing.unreadable), (Some(2), 1));
-        let line = |arrival: u64| format!("{arrival},1,7,SHA-256,compute,64,here,{arrival},9000\n");
+        let line = |arrival: u64| format!("{arrival},1,7,SHA-256,compute,64,here,{arrival},9000{TAIL}\n");
         let text = format!("{HEADER}\n{}nonsense\n{}# lost: 2\n{HEADER}\n", line(2000), line(1000));
         let found = requests(text.as_bytes(), "t.csv").unwrap();
         assert_eq!(found.records.iter().map(|record| record.arrival.0).collect::<Vec<_>>(), [1000, 2000]);
         assert_eq!((found.clients, found.missing.unreadable, found.missing.lost), (None, 1, 2));
         assert!(requests(HEADER.as_bytes(), "t.csv").unwrap_err().to_string().contains("t.csv: no request in it (a header"));
+    }
+
+    #[test]
+    fn recordings_one_after_the_other_are_read_so() {
+        let line = |arrival: u64, client: u32| format!("{arrival},{client},7,AES-128-CBC,encrypt,64,here,{arrival},9000{TAIL}\n");
+        let one = format!("{HEADER}\n{}{}", line(1000, 0), line(2000, 1));
+        let twice = format!("{one}{one}");
+        for found in [recording(twice.as_bytes(), "t.csv").unwrap(), requests(twice.as_bytes(), "t.csv").unwrap()] {
+            let of = |record: &Record| (record.arrival.0, record.done.0, record.client);
+            let all: Vec<_> = found.records.iter().map(of).collect();
+            assert_eq!(all, [(1000, 9000, 0), (2000, 9000, 1), (10_000, 18_000, 2), (11_000, 18_000, 3)]);
+        }
+        assert_eq!(served(&log(&twice).unwrap()), [(0.0, 5, 64), (1e-6, 5, 64), (1e-5 - 1e-6, 5, 64), (1.1e-5 - 1e-6, 5, 64)]);
+    }
+
+    #[test]
+    fn a_line_that_is_cut_is_counted_and_no_request() {
+        let line = format!("1000,1,7,AES-128-CBC,encrypt,64,here,1000,9000{TAIL}\n");
+        let text = format!("{HEADER}\n{line}");
+        for part in [&line[..line.len() - 1], "1000,1,7,AES-128-CBC,encrypt,64,here,1000,90", "1000,1"] {
+            let cut = format!("{text}{part}");
+            let (strict, any) = (recording(cut.as_bytes(), "t.csv").unwrap(), requests(cut.as_bytes(), "t.csv").unwrap());
+            for (requests, missing) in
+                [(strict.records.len(), strict.missing), (any.records.len(), any.missing), (1, log(&cut).unwrap().missing)]
+            {
+                assert_eq!((requests, missing.unreadable, missing.reasons[0].0), (1, 1, 3), "{part}");
+                assert!(missing.reasons[0].1.contains("it is cut"), "{missing:?}");
+            }
+        }
+        // It is part of a line whatever comes after it.
+        let said = recording(format!("{text}1000,1,7,AES-128-CBC,encrypt,64,here,1000,90\n").as_bytes(), "t.csv").unwrap_err().to_string();
+        assert!(said.contains("t.csv, line 3") && said.contains("9 fields, where the header says 20"), "{said}");
     }
 
     #[test]
@@ -288,7 +333,7 @@ mod tests {
     #[test]
     fn recordings_by_algorithm() {
         let log = log(&format!(
-            "{HEADER}\n1000,1,7,AES-128-CBC,encrypt,64,here,1000,2000\n2000,1,7,AES-256-GCM,encrypt,64,here,2000,3000\nnonsense\n"
+            "{HEADER}\n1000,1,7,AES-128-CBC,encrypt,64,here,1000,2000{TAIL}\n2000,1,7,AES-256-GCM,encrypt,64,here,2000,3000{TAIL}\nnonsense\n"
         ))
         .unwrap();
         assert_eq!(served(&log), [(0.0, 5, 64)]);
@@ -297,7 +342,7 @@ mod tests {
 
     #[test]
     fn what_ended_last_may_have_arrived_first() {
-        let line = |arrival, done| format!("{arrival},1,7,AES-128-CBC,encrypt,{done},here,{arrival},{done}\n");
+        let line = |arrival, done| format!("{arrival},1,7,AES-128-CBC,encrypt,{done},here,{arrival},{done}{TAIL}\n");
         let log = log(&format!("{HEADER}\n{}{}", line(2000, 2500), line(1000, 3000))).unwrap();
         assert_eq!(served(&log), [(0.0, 5, 3000), (1e-6, 5, 2500)]);
     }

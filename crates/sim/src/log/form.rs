@@ -1,8 +1,8 @@
 //! One line after another, in whatever form the first says that they have.
 
 use super::Missing;
-use crate::lines::{Lines, RECORDS_MAX, too_many};
-use bywash_core::trace::{Record, is_header, lacks_calls, lost};
+use crate::lines::{Line, Lines, RECORDS_MAX, too_many};
+use bywash_core::trace::{self, Record, is_header};
 use bywash_core::{Algorithm, Direction, Error, Result, Time};
 use std::collections::HashMap;
 use std::io::BufRead;
@@ -80,6 +80,7 @@ pub(super) struct Reader<'a> {
     /// When the first answer was, and how much later the last one.
     begin: Option<f64>,
     last: f64,
+    recording: trace::Reader,
     records: u64,
     records_max: u64,
     /// What could not be read so far.
@@ -90,7 +91,8 @@ impl<'a> Reader<'a> {
     /// `place` (a file name) is named in errors.
     pub(super) fn new(place: &'a str) -> Self {
         let (clients, missing) = (HashMap::new(), Missing::default());
-        Self { place, form: None, clients, begin: None, last: 0.0, records: 0, records_max: RECORDS_MAX, missing }
+        let recording = trace::Reader::default();
+        Self { place, form: None, clients, begin: None, last: 0.0, recording, records: 0, records_max: RECORDS_MAX, missing }
     }
 
     /// The next line that can be read, with its number; none at the end.
@@ -98,8 +100,12 @@ impl<'a> Reader<'a> {
     /// # Errors
     /// [`Error::Config`], naming file and line, for a log that is out of order, too long, or cannot be read at all.
     pub(super) fn next_said(&mut self, lines: &mut Lines<'_, impl BufRead>) -> Result<Option<(u64, Said)>> {
-        while let Some((number, line)) = lines.next_line()? {
+        while let Some(Line { number, text: line, is_cut }) = lines.next_line()? {
             if line.trim().is_empty() {
+                continue;
+            }
+            if is_cut && matches!(self.form, Some(Form::Recording)) {
+                self.missing.note_cut(number);
                 continue;
             }
             let said = match self.form {
@@ -155,23 +161,17 @@ impl<'a> Reader<'a> {
     }
 
     fn record(&mut self, number: u64, line: &str) -> Result<Option<Said>> {
-        if is_header(line) {
-            // There may be recordings one after the other.
-            self.missing.calls |= lacks_calls(line);
-            return Ok(None);
-        }
-        if let Some(lost) = lost(line) {
-            self.missing.lost = self.missing.lost.saturating_add(lost);
-            return Ok(None);
-        }
-        match line.parse::<Record>() {
-            Ok(record) => {
+        let read = self.recording.read(line);
+        (self.missing.lost, self.missing.calls) = (self.recording.lost(), self.recording.lacks_calls());
+        match read {
+            Ok(Some(record)) => {
                 self.records += 1;
                 if self.records > self.records_max {
                     return Err(too_many("requests", self.records_max, self.place, number));
                 }
                 Ok(Some(Said::Record(record)))
             }
+            Ok(None) => Ok(None),
             Err(error) => {
                 self.missing.note(number, error.to_string());
                 Ok(None)
@@ -291,7 +291,7 @@ mod tests {
 
     #[test]
     fn a_recording_without_an_end_is_refused() {
-        let text = format!("{HEADER}\n{}", "1000,1,7,AES-128-CBC,encrypt,64,here,1000,2000\n".repeat(3));
+        let text = format!("{HEADER}\n{}", "1000,1,7,AES-128-CBC,encrypt,64,here,1000,2000,,,,,,,,,,,1\n".repeat(3));
         let (mut reader, mut lines) = (Reader { records_max: 2, ..Reader::new("t.csv") }, Lines::new(text.as_bytes(), "t.csv"));
         assert!((0..2).all(|_| reader.next_said(&mut lines).unwrap().is_some()));
         let said = reader.next_said(&mut lines).err().unwrap().to_string();
