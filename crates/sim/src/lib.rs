@@ -28,6 +28,7 @@
 
 pub mod asked;
 pub mod generate;
+mod keys;
 mod lanes;
 pub mod lines;
 pub mod log;

@@ -12,6 +12,7 @@
 //! The policy is told of clients and sessions: they come with their first request, and go when their last one has ended.
 
 use crate::asked::{Asked, Followers, When};
+use crate::keys::Keys;
 use crate::presence::{Owner, Presence};
 use bywash_core::{Algorithm, Time};
 use bywash_policy::estimate::Estimate;
@@ -135,26 +136,6 @@ struct Machine<'a> {
     waiting: BTreeMap<RequestId, Asked>,
 }
 
-/// Whose keys the idle workers of an engine hold, and what it costs to turn to another's.
-struct Keys {
-    idle: Vec<Option<Owner>>,
-    switch_ns: u64,
-}
-
-impl Keys {
-    fn of(engine: &EngineInfo) -> Self {
-        Self { idle: vec![None; engine.workers], switch_ns: engine.costs.switch_ns as u64 }
-    }
-
-    /// Takes a worker, one that holds the first request's key if there is one, and says how long it needs for all changes of a batch of these.
-    fn take(&mut self, owners: impl Iterator<Item = Owner> + Clone) -> u64 {
-        let first = owners.clone().next();
-        let place = self.idle.iter().position(|&held| held == first).or_else(|| self.idle.len().checked_sub(1));
-        let mut held = place.and_then(|place| self.idle.swap_remove(place));
-        owners.map(|owner| if held.replace(owner) == Some(owner) { 0 } else { self.switch_ns }).sum()
-    }
-}
-
 /// Samples, taken in their order, again and again.
 struct Cycle<'a>(std::iter::Cycle<std::slice::Iter<'a, Handover>>);
 
@@ -200,7 +181,7 @@ fn serve(
     let mut machine = Machine {
         policy,
         costs: engines.iter().map(Estimate::of).collect(),
-        keys: engines.iter().map(Keys::of).collect(),
+        keys: engines.iter().map(|engine| Keys::of(engine.workers)).collect(),
         engines,
         pace,
         arrivals_of: Vec::new(),
@@ -316,7 +297,7 @@ impl Machine<'_> {
         match happening {
             Happening::Loaded(engine) => self.policy.event(self.now, Event::Loaded(engine)),
             Happening::Finished(engine, start, batch, held) => {
-                self.keys[usize::from(engine.0)].idle.push(Some(held));
+                self.keys[usize::from(engine.0)].give(held);
                 let service_ns = Some(self.now.since_ns(start));
                 self.policy.event(self.now, Event::Finished { engine, batch: &batch, service_ns });
                 self.outcome.work[usize::from(engine.0)].busy_ns += self.now.since_ns(start);
@@ -342,7 +323,8 @@ impl Machine<'_> {
                     let (count, bytes) = (requests.len(), requests.iter().map(|request| request.bytes).sum::<u64>());
                     let ns = self.batch_ns(engine, requests[0].algorithm, bytes, count);
                     let Handover { reach_ns, return_ns } = self.handovers[usize::from(engine.0)].next();
-                    let switches_ns = self.keys[usize::from(engine.0)].take(requests.iter().map(Asked::owner));
+                    let switches = self.keys[usize::from(engine.0)].take(requests.iter().map(Asked::owner));
+                    let switches_ns = switches * self.engines[usize::from(engine.0)].costs.switch_ns as u64;
                     let (start, held) = (self.now + reach_ns, requests[count - 1].owner());
                     self.put(start + switches_ns + ns as u64 + return_ns, Happening::Finished(engine, start, batch, held));
                 }

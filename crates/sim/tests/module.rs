@@ -72,6 +72,19 @@ fn two_programs_by_hand() {
     assert_eq!(exclusive.fates[2].wait_ns(), 27 * US);
 }
 
+/// In a batch of several programs each of them pays for the change to its session, and has its part.
+#[test]
+fn a_batch_turns_to_each_of_its_sessions() {
+    let mut traffic = Traffic::default();
+    (0..4).for_each(|_| traffic.closed(client(1, None), asked(0), 2, 1, 0));
+    let mut module = module(10 * US, 3 * US);
+    module.lanes = Lanes::same(4);
+    module.costs.lanes = 4;
+    let fifo = outcome("fifo", &module, &traffic);
+    assert_eq!((fifo.switches, fifo.makespan_ns, fifo.busy_ns), (8, 44 * US, 44 * US), "twice four, which take 10 and four changes");
+    assert!(fifo.shares.iter().all(|share| share.ratio().is_some_and(|ratio| (ratio - 1.0).abs() < 1e-9)), "{:?}", fifo.shares);
+}
+
 /// A recording of a scheduler on a module, given to that scheduler on that module, comes out as it was; given to a faster module it is done sooner.
 #[test]
 fn a_recording_repeats_itself() {

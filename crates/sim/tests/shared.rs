@@ -49,6 +49,15 @@ fn two_programs_by_hand() {
     assert_eq!(exclusive.worst_first_wait_ns("bulk"), 26 * US);
 }
 
+#[test]
+fn a_batch_turns_to_each_of_its_sessions() {
+    let mut module = module(10 * US, 3 * US);
+    module.lanes = Lanes::same(4);
+    module.costs.lanes = 4;
+    let found = outcome("fifo", &module, &load(vec![client(1, closed(1, 1, 0)); 4], Host::default()));
+    assert_eq!((found.switches, found.busy_ns), (4, 22 * US), "10 together, and a change each: {found:?}");
+}
+
 /// FACTS of the model: with one processor, an operation costs max(s + sigma, c + p + change) in turn, and s + c + p one program after the other.
 #[test]
 fn one_processor_makes_whoever_changes_programs_pay() {

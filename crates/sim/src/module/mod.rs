@@ -14,6 +14,7 @@ pub use shares::Share;
 pub use traffic::{Client, Traffic};
 
 use crate::asked::{Asked, Followers, When};
+use crate::keys::Keys;
 use crate::presence::Presence;
 use bywash_core::Time;
 use bywash_policy::{Decision, EngineId, EngineInfo, EngineSet, Estimate, Event, Policy, Request, RequestId};
@@ -61,7 +62,7 @@ pub struct Outcome {
 /// What happens at some time. Ends come before arrivals of the same moment.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Happening {
-    /// A batch that began then is done; the last is the session that the module's worker holds.
+    /// A batch that began then is done; the last is the session that its worker holds now.
     Done(Time, Vec<RequestId>, (u32, u32)),
     Arrives(u32),
 }
@@ -73,8 +74,7 @@ struct Run<'a> {
     switch_ns: u64,
     presence: Presence,
     followers: Followers,
-    /// The session that each idle worker holds.
-    idle: Vec<Option<(u32, u32)>>,
+    keys: Keys,
     now: Time,
     wake: Option<Time>,
     to_come: BinaryHeap<Reverse<(Time, Happening)>>,
@@ -101,7 +101,7 @@ pub fn run(policy: &mut dyn Policy, module: &EngineInfo, traffic: &Traffic) -> O
         switch_ns: module.costs.switch_ns as u64,
         presence: Presence::of(traffic.requests.iter().map(Asked::owner)).with(traffic.clients.iter().map(|client| client.tenant)),
         followers: Followers::of(traffic.requests.iter().map(|asked| asked.when)),
-        idle: vec![None; module.workers.max(1)],
+        keys: Keys::of(module.workers.max(1)),
         now: Time::ZERO,
         wake: None,
         to_come,
@@ -148,13 +148,13 @@ impl Run<'_> {
     }
 
     fn done(&mut self, begun: Time, batch: &[RequestId], held: (u32, u32)) {
-        self.idle.push(Some(held));
+        self.keys.give(held);
         self.outcome.busy_ns += self.now.since_ns(begun);
         self.outcome.makespan_ns = self.now.0;
-        self.shares.ends(held.0);
         for id in batch {
             let number = id.0 as usize;
             self.outcome.fates[number].done = self.now;
+            self.shares.ends(self.traffic.requests[number].client, batch.len());
             self.shares.has(self.traffic.requests[number].client);
             for follower in self.followers.after(number as u32) {
                 let When::After { think_ns, .. } = self.traffic.requests[follower as usize].when else { continue };
@@ -170,7 +170,7 @@ impl Run<'_> {
 
     fn settle(&mut self) {
         self.wake = None;
-        while !self.idle.is_empty() {
+        while !self.keys.are_taken() {
             let mut batch = Vec::new();
             match self.policy.decide(self.now, &mut batch) {
                 Decision::Dispatch(_) => self.begin(batch),
@@ -181,18 +181,18 @@ impl Run<'_> {
     }
 
     fn begin(&mut self, batch: Vec<RequestId>) {
-        let first = self.traffic.requests[batch[0].0 as usize];
-        let mut bytes = 0;
-        for id in &batch {
+        let traffic = self.traffic;
+        let requests = batch.iter().map(|id| &traffic.requests[id.0 as usize]);
+        for (id, request) in batch.iter().zip(requests.clone()) {
             self.outcome.fates[id.0 as usize].begun = self.now;
-            bytes += self.traffic.requests[id.0 as usize].bytes;
+            self.shares.begins(request.client, batch.len());
         }
-        let held = self.idle.iter().position(|held| *held == Some(first.owner())).unwrap_or(self.idle.len() - 1);
-        let is_switch = self.idle.swap_remove(held) != Some(first.owner());
-        self.outcome.switches += u64::from(is_switch);
-        self.shares.begins(first.client);
+        let bytes: u64 = requests.clone().map(|request| request.bytes).sum();
+        let switches = self.keys.take(requests.map(Asked::owner));
+        self.outcome.switches += switches;
+        let [first, last] = [0, batch.len() - 1].map(|place| traffic.requests[batch[place].0 as usize]);
         let ns = self.takes.batch_ns(first.algorithm, bytes / batch.len() as u64, batch.len()) as u64;
-        let end = self.now + ns + if is_switch { self.switch_ns } else { 0 };
-        self.to_come.push(Reverse((end, Happening::Done(self.now, batch, first.owner()))));
+        let end = self.now + ns + switches * self.switch_ns;
+        self.to_come.push(Reverse((end, Happening::Done(self.now, batch, last.owner()))));
     }
 }

@@ -29,8 +29,9 @@ pub(super) struct Shares {
     /// How many clients want the module, and their weights.
     wanting: usize,
     weights: f64,
-    /// Batches under way.
-    running: u32,
+    /// Requests under way, and batches.
+    begun: u32,
+    running: f64,
     /// What a client of weight 1 that always wanted it would have been due by now.
     level_ns: f64,
 }
@@ -39,7 +40,9 @@ pub(super) struct Shares {
 struct Wants {
     weight: f64,
     requests: u32,
-    running: u32,
+    /// Requests of its that are being computed, and of how many batches: each has an equal part of its own.
+    begun: u32,
+    running: f64,
     /// The level at which it began to want.
     since: f64,
     share: Share,
@@ -47,22 +50,26 @@ struct Wants {
 
 impl Shares {
     pub(super) fn of(traffic: &Traffic) -> Self {
-        let wants = |weight: u32| Wants { weight: f64::from(weight.max(1)), requests: 0, running: 0, since: 0.0, share: Share::default() };
+        let wants = |weight: u32| Wants {
+            weight: f64::from(weight.max(1)),
+            requests: 0,
+            begun: 0,
+            running: 0.0,
+            since: 0.0,
+            share: Share::default(),
+        };
         let clients = traffic.clients.iter().map(|client| wants(client.tenant.weight)).collect();
-        Self { clients, last: Time::ZERO, wanting: 0, weights: 0.0, running: 0, level_ns: 0.0 }
+        Self { clients, last: Time::ZERO, wanting: 0, weights: 0.0, begun: 0, running: 0.0, level_ns: 0.0 }
     }
 
     /// Time has passed.
     pub(super) fn pass(&mut self, now: Time) {
         let ns = now.since_ns(self.last) as f64;
         self.last = now;
-        if self.wanting > 1 && self.running > 0 {
-            self.level_ns += ns * f64::from(self.running) / self.weights;
+        if self.wanting > 1 && self.begun > 0 {
+            self.level_ns += ns * self.running / self.weights;
             // Few run at a time: as many as the module has lanes.
-            self.clients
-                .iter_mut()
-                .filter(|client| client.running > 0)
-                .for_each(|client| client.share.had_ns += ns * f64::from(client.running));
+            self.clients.iter_mut().filter(|client| client.begun > 0).for_each(|client| client.share.had_ns += ns * client.running);
         }
     }
 
@@ -86,19 +93,26 @@ impl Shares {
         }
     }
 
-    /// The module begins a batch of a client's.
-    pub(super) fn begins(&mut self, client: u32) {
-        self.clients[client as usize].running += 1;
-        self.running += 1;
+    /// The module begins a request of a client's in a batch of so many.
+    pub(super) fn begins(&mut self, client: u32, batch: usize) {
+        let client = &mut self.clients[client as usize];
+        (client.begun, client.running) = (client.begun + 1, client.running + 1.0 / batch as f64);
+        (self.begun, self.running) = (self.begun + 1, self.running + 1.0 / batch as f64);
     }
 
     /// And ends it.
-    pub(super) fn ends(&mut self, client: u32) {
-        self.clients[client as usize].running -= 1;
-        self.running -= 1;
+    pub(super) fn ends(&mut self, client: u32, batch: usize) {
+        let client = &mut self.clients[client as usize];
+        (client.begun, client.running) = less(client.begun, client.running, batch);
+        (self.begun, self.running) = less(self.begun, self.running, batch);
     }
 
     pub(super) fn end(self) -> Vec<Share> {
         self.clients.into_iter().map(|client| client.share).collect()
     }
+}
+
+/// One request of a batch of so many less. Where none is left, nothing of what was rounded is.
+fn less(begun: u32, running: f64, batch: usize) -> (u32, f64) {
+    (begun - 1, if begun == 1 { 0.0 } else { running - 1.0 / batch as f64 })
 }

@@ -304,8 +304,8 @@ impl Run<'_> {
 
     fn begin(&mut self, batch: Vec<RequestId>) {
         let first = self.note(batch[0]);
-        let switch = self.holds.replace(first.client) != Some(first.client);
-        let mut bytes = 0;
+        let grant = self.outcome.clients[first.client as usize].first_wait_ns.is_none();
+        let (mut bytes, mut switches) = (0, 0);
         for &id in &batch {
             let note = self.note(id);
             let wait = self.now.since_ns(note.arrived);
@@ -313,14 +313,14 @@ impl Run<'_> {
             fate.first_wait_ns.get_or_insert(wait);
             fate.waits_ns.push(wait);
             bytes += note.bytes;
+            switches += u64::from(self.holds.replace(note.client) != Some(note.client));
         }
-        let grant = self.outcome.clients[first.client as usize].waits_ns.len() == batch.len();
-        self.outcome.switches += u64::from(switch);
+        self.outcome.switches += switches;
         let algorithm = self.load.clients[first.client as usize].algorithm;
         let ns = self.takes.batch_ns(algorithm, bytes / batch.len() as u64, batch.len()) as u64;
         let start = self.now + if grant { self.load.host.grant_ns } else { 0 };
         self.under = Under { batch, start };
-        self.put(start + ns + if switch { self.switch_ns } else { 0 }, Happening::Served);
+        self.put(start + ns + switches * self.switch_ns, Happening::Served);
     }
 
     fn served(&mut self) {
