@@ -77,13 +77,30 @@ impl Waiting {
         if self.index.contains_key(&request.id) {
             return;
         }
-        let last = self.queues[queue].last;
-        let entry = Entry { request, arrived: now, order: self.arrivals, queue: queue as u32, previous: last, next: NONE };
+        let order = self.arrivals;
         self.arrivals += 1;
-        let place = self.store(entry);
+        self.link(Entry { request, arrived: now, order, queue: queue as u32, previous: self.queues[queue].last, next: NONE });
+    }
+
+    /// Puts one that was taken out into a queue, behind what came before it.
+    pub(crate) fn put_back(&mut self, queue: usize, entry: &Entry) {
+        let (mut previous, mut next) = (NONE, self.queues[queue].first);
+        while let Some(older) = self.entries.get(next as usize).filter(|older| older.order < entry.order) {
+            (previous, next) = (next, older.next);
+        }
+        self.link(Entry { queue: queue as u32, previous, next, ..*entry });
+    }
+
+    /// Puts one between those that it names.
+    fn link(&mut self, entry: Entry) {
+        let Entry { request, queue, previous, next, .. } = entry;
+        let (queue, place) = (queue as usize, self.store(entry));
         self.index.insert(request.id, place);
-        self.set_next(queue, last, place);
-        self.queues[queue].last = place;
+        self.set_next(queue, previous, place);
+        match self.entries.get_mut(next as usize) {
+            Some(next) => next.previous = place,
+            None => self.queues[queue].last = place,
+        }
         self.queues[queue].len += 1;
     }
 
@@ -155,5 +172,24 @@ mod tests {
         assert!(waiting.is_empty() && waiting.len(a) == 0 && waiting.len(b) == 0);
         waiting.push(a, request(0), Time(10));
         assert_eq!(waiting.entries.len(), 9, "places are used again");
+    }
+
+    #[test]
+    fn what_is_put_back_has_its_place_by_age() {
+        let mut waiting = Waiting::default();
+        let (a, b) = (waiting.add_queue(), waiting.add_queue());
+        (0..6).for_each(|id| waiting.push(if [1, 3, 5].contains(&id) { a } else { b }, request(id), Time(id)));
+        while let Some(entry) = waiting.pop(a) {
+            waiting.put_back(b, &entry);
+        }
+        assert_eq!((waiting.len(a), waiting.len(b)), (0, 6));
+        waiting.push(b, request(6), Time(6));
+        let entries: Vec<Entry> = std::iter::from_fn(|| waiting.pop(b)).collect();
+        assert_eq!(
+            entries.iter().map(|entry| (entry.request.id.0, entry.arrived.0)).collect::<Vec<_>>(),
+            (0..7).map(|n| (n, n)).collect::<Vec<_>>()
+        );
+        waiting.put_back(a, &entries[3]);
+        assert_eq!(waiting.front(a).map(|entry| entry.request.id.0), Some(3), "into an empty one too");
     }
 }

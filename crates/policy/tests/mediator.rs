@@ -427,3 +427,22 @@ fn a_part_does_not_wait_for_ever_for_the_engine_that_it_was_meant_for() {
     assert!(whole < 200_000_000, "{whole}");
     assert!(parts < 200_000_000, "{parts}");
 }
+
+/// A part whose engine goes down has waited since it arrived, and does not begin to wait anew behind what came later.
+#[test]
+fn a_part_that_goes_elsewhere_goes_before_what_came_later() {
+    let mut policy = by_name("mediator", &[engine("cpu", 1, 1, 0.0, 0.33), engine("gpu", 1, 64, 60_000.0, 0.03)]).unwrap();
+    let now = acquaint(&mut *policy, 40, [1_450, 60_200], 300_000);
+    for (id, engines) in [(50, CPU), (51, GPU)] {
+        policy.event(now, Event::Arrived(request(id, 16 << 20, engines)));
+        assert!(matches!(policy.decide(now, &mut vec![]), Decision::Dispatch(_)));
+    }
+    policy.event(now + 1, Event::PartArrived(request(60, 1 << 20, BOTH), EngineId(1)));
+    policy.event(now + 2, Event::Arrived(request(61, 1 << 20, BOTH)));
+    policy.event(now + 3, Event::EngineDown(EngineId(1)));
+    for (last, next) in [(50, 60), (60, 61)] {
+        policy.event(now + 4, Event::Finished { engine: EngineId(0), batch: &[RequestId(last)], service_ns: Some(4) });
+        let mut batch = vec![];
+        assert_eq!((policy.decide(now + 4, &mut batch), &batch[..]), (Decision::Dispatch(EngineId(0)), &[RequestId(next)][..]));
+    }
+}

@@ -247,21 +247,19 @@ impl Mediator {
         if self.waiting.contains(request.id) {
             return;
         }
-        let kind = self.queue_since(now, request, meant);
+        let kind = self.kind_of(&request, meant);
+        self.waiting.push(usize::from(kind), request, now);
+        self.queued(kind, request.bytes);
         self.last = Some((kind, request.id));
     }
 
-    /// One that does not wait yet, though it arrived then.
-    fn queue_since(&mut self, arrived: Time, request: Request, meant: Option<EngineId>) -> u16 {
-        let kind = self.kind_of(&request, meant);
-        let was_empty = self.waiting.len(usize::from(kind)) == 0;
-        self.waiting.push(usize::from(kind), request, arrived);
-        self.kinds[usize::from(kind)].bytes += request.bytes;
-        if was_empty {
+    /// One of so many bytes more waits of a kind.
+    fn queued(&mut self, kind: u16, bytes: u64) {
+        self.kinds[usize::from(kind)].bytes += bytes;
+        if self.waiting.len(usize::from(kind)) == 1 {
             self.busy.push(kind);
             self.resolved = None;
         }
-        kind
     }
 
     fn kind_of(&mut self, request: &Request, meant: Option<EngineId>) -> u16 {

@@ -55,10 +55,12 @@ impl Mediator {
         }
     }
 
-    /// Its oldest may go anywhere from now on. It has waited since it arrived.
+    /// Its oldest may go anywhere from now on. It has waited since it arrived, and goes before what came later.
     fn unbind(&mut self, kind: u16) {
         if let Some(entry) = self.pop(kind) {
-            self.queue_since(entry.arrived, entry.request, None);
+            let kind = self.kind_of(&entry.request, None);
+            self.waiting.put_back(usize::from(kind), &entry);
+            self.queued(kind, entry.request.bytes);
         }
     }
 }
