@@ -400,6 +400,20 @@ fn wrong_tags_avoid_nobody() {
     }
 }
 
+/// What is withdrawn never had the time of the module that it was promised: others may have it.
+#[test]
+fn what_is_withdrawn_gives_back_what_it_was_promised() {
+    let mut policy = parse("edf").unwrap().policy(&[engine(0)]);
+    let due = Some(Time(1_000 * MS));
+    for id in 0..400 {
+        policy.event(Time(0), Event::Arrived(request(id, &Ask { deadline: due, ..ask(0, id as u32, BYTES_MAX) })));
+        policy.event(Time(0), Event::Cancelled(RequestId(id)));
+    }
+    assert_eq!(policy.demoted(), 0, "50 ms at once are some eighty of them, and none was begun");
+    (400..500).for_each(|id| policy.event(Time(0), Event::Arrived(request(id, &Ask { deadline: due, ..ask(0, id as u32, BYTES_MAX) }))));
+    assert!((15..20).contains(&policy.demoted()), "{}", policy.demoted());
+}
+
 /// Requests that wait at an engine that goes down wait at another, and where there is none until one comes up.
 #[test]
 fn what_waits_moves_when_an_engine_goes_down() {

@@ -78,10 +78,10 @@ impl Deadlines {
         })
     }
 
-    fn forget(&mut self, id: RequestId) {
-        if let Some(due) = self.due.remove(&id) {
-            self.admitted.remove(&(due, id));
-        }
+    /// One that was admitted waits no more; what it was expected to take, or nothing for any other.
+    fn forget(&mut self, id: RequestId) -> f64 {
+        let key = self.due.remove(&id).map(|due| (due, id));
+        key.and_then(|key| self.admitted.remove(&key)).map_or(0.0, |(_, cost_ns)| cost_ns)
     }
 }
 
@@ -97,8 +97,9 @@ impl Discipline for Deadlines {
         self.tenants.tell(news);
         match news {
             News::Arrived(request) => self.arrived(now, request, module),
-            News::Gone(request) => self.forget(request.id),
-            News::Begun { batch, .. } => batch.iter().for_each(|&id| self.forget(id)),
+            // The module's time that it was promised it never had.
+            News::Gone(request) => self.allowance_ns = BURST_NS.min(self.allowance_ns + self.forget(request.id)),
+            News::Begun { batch, .. } => batch.iter().for_each(|&id| _ = self.forget(id)),
             _ => {}
         }
         self.below.tell(now, news, module);

@@ -5,7 +5,8 @@
 //! module. Disciplines compose: a class of deadlines lies over another discipline, anticipation lies over another discipline. [`Modules`] makes a
 //! [`Policy`](crate::Policy) of them, with one discipline for each engine and a [`Route`] that says which engine a request waits for.
 //!
-//! Within a session requests are always served in the order in which they came: one may continue the other (an IV that is carried on).
+//! Within a session requests are begun in the order in which they came, at each engine; one that serves one at a time ends them in that order too. With several workers, or another engine
+//! to go to, a later one may be done before an earlier one: who has one continue the other (an IV that is carried on) waits for the first.
 //!
 //! # What there is
 //!
