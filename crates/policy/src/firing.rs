@@ -170,6 +170,8 @@ impl Firing {
         kind.refused += 1;
         if kind.refused.is_multiple_of(RETRY_AFTER) {
             kind.gain_ns = None;
+            // Batches that took long, as where others had the processor, would keep it from being tried for ever.
+            kind.round_ns = kind.round_ns.min(ROUND_GUESS * kind.one_ns);
         }
         false
     }

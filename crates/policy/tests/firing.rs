@@ -258,3 +258,16 @@ fn the_policy_against_its_rivals() {
         }
     }
 }
+
+/// Batches may have taken long because others had the processor.
+#[test]
+fn what_took_long_for_a_while_is_put_off_again() {
+    let algorithm = Algorithm::EcdsaP256Sign;
+    let mut policy = Firing::new(LANES);
+    assert!(policy.is_worth_waiting(algorithm, LANES));
+    for _ in 0..40 {
+        policy.observe(Shot { algorithm, count: LANES, side_by_side: true }, Some(200_000));
+    }
+    assert!((0..100).all(|_| !policy.is_worth_waiting(algorithm, LANES)), "eight at a time take longer than one by one");
+    assert!((0..1_000).any(|_| policy.is_worth_waiting(algorithm, LANES)), "it is never tried again");
+}
