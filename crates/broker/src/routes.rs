@@ -5,7 +5,6 @@ use crate::client::Client;
 use bywash_core::route::route_index;
 use bywash_core::{Algorithm, Place, Time};
 use bywash_manager::combine::Formed;
-use bywash_policy::EngineSet;
 use bywash_policy::sharing::{EVERY_NS, Seen, Sharing};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,10 +13,6 @@ use std::time::{Duration, Instant};
 /// The table and what it is made from.
 pub(crate) struct Routes {
     table: Vec<Place>,
-    /// Requests that had been served when it was made.
-    served: u64,
-    /// Engines that were up then.
-    up: EngineSet,
     begun: Instant,
     looked: Time,
     kinds: Vec<Kind>,
@@ -37,7 +32,6 @@ impl Routes {
     /// The first table, which clients are told of.
     pub(crate) fn new(shared: &Shared) -> Self {
         let manager = &shared.config.manager;
-        let up = manager.up();
         let table = manager.routes(None, shared.config.reach_ns());
         shared.board.set_routes(&table);
         let kind = |&algorithm: &Algorithm| {
@@ -51,7 +45,7 @@ impl Routes {
             })
         };
         let kinds = Algorithm::ALL.iter().filter_map(kind).collect();
-        Self { table, served: 0, up, begun: Instant::now(), looked: Time::ZERO, kinds }
+        Self { table, begun: Instant::now(), looked: Time::ZERO, kinds }
     }
 
     /// How long to wait for the next look, while there are clients.
@@ -64,16 +58,11 @@ impl Routes {
     /// Looks, and tells the clients what has changed.
     pub(crate) fn look(&mut self, shared: &Shared) {
         self.looked = self.now();
-        let manager = &shared.config.manager;
-        let served = shared.telemetry.latencies.used().map(|(_, _, view)| view.requests).sum::<u64>();
-        let mut changed = self.look_at_sharing(shared, self.looked);
-        let up = manager.up();
-        if (served, up) != (self.served, self.up) {
-            (self.served, self.up) = (served, up);
-            self.table = manager.routes(Some(&self.table), shared.config.reach_ns());
-            changed = true;
-        }
-        if changed {
+        let changed = self.look_at_sharing(shared, self.looked);
+        // Though nothing was served and no engine came or went: who is thought slow is forgiven with time.
+        let table = shared.config.manager.routes(Some(&self.table), shared.config.reach_ns());
+        if changed || table != self.table {
+            self.table = table;
             shared.board.set_routes(&self.with_sharing());
         }
     }

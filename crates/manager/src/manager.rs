@@ -271,21 +271,25 @@ impl Manager {
     }
 
     /// The routing table for a caller who needs `handover_ns` to reach this manager: *queue* where an engine beats the caller's own place
-    /// even so; one that is [down](Self::up) beats nobody. `before` is the table in force, so that entries do not flap. Without a local engine everything that some engine does is *queue*.
+    /// even so; one that is down beats nobody. `before` is the table in force, so that entries do not flap. Without a local engine everything that some engine does is *queue*.
+    ///
+    /// Where a table says *here*, nothing more is learnt of what it was held against. So what speaks against other engines than the local ones loses its weight with time, and the table is to be
+    /// made anew every now and then though no request came. Of the local ones more is learnt where it says *queue*: the policy tries them.
     pub fn routes(&self, before: Option<&[Place]>, handover_ns: f64) -> Vec<Place> {
-        let Some(here) = self.costs_here() else { return self.routes_away() };
-        let costs: Vec<_> = self.inner.lock().engines.iter().filter(|engine| engine.up).map(|engine| engine.estimate.sheet()).collect();
+        let Some(here) = self.local.first() else { return self.routes_away() };
+        // Sheets are made without the lock, which every request needs.
+        let (estimates, now): (Vec<_>, _) =
+            (self.inner.lock().engines.iter().map(|engine| (engine.up, engine.estimate.clone())).collect(), self.now());
+        let sheet = |(id, (_, estimate)): (EngineId, &(bool, Estimate))| {
+            if self.local.contains(id) { estimate.sheet() } else { estimate.sheet_at(now) }
+        };
+        let here = estimates[usize::from(here.0)].1.sheet();
+        let up = (0..).map(EngineId).zip(&estimates).filter(|(_, (up, _))| *up);
+        let costs: Vec<_> = up.map(sheet).collect();
         match before {
             Some(before) if before.len() == ROUTES => routing::refresh_from(before, &here, &costs, handover_ns),
             _ => routing::refresh(&here, &costs, handover_ns),
         }
-    }
-
-    /// The engines that are used: a table of [routes](Self::routes) holds until they change. One that has been down is used again when its probation is over.
-    pub fn up(&self) -> EngineSet {
-        let state = self.inner.lock();
-        let up = state.ids().filter(|&id| state.engines[usize::from(id.0)].up);
-        up.fold(EngineSet::default(), EngineSet::with)
     }
 
     fn routes_away(&self) -> Vec<Place> {

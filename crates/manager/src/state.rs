@@ -411,7 +411,7 @@ impl State {
         if teaches {
             // A change of session is no cost of an operation: who comes next decides whether it is paid.
             let switch_ns = self.engine(engine).turns.as_ref().map_or(0, |turns| turns.switch_ns);
-            self.learn(engine, &computed, service_ns.saturating_sub(switch_ns * u64::from(switches)));
+            self.learn(span.done, engine, &computed, service_ns.saturating_sub(switch_ns * u64::from(switches)));
         }
         self.judge(span.done, engine, faulty);
     }
@@ -424,11 +424,11 @@ impl State {
     }
 
     /// Corrects the cost sheet by a batch that teaches, where it was all of one kind.
-    fn learn(&mut self, engine: EngineId, computed: &[Computed], service_ns: u64) {
+    fn learn(&mut self, now: Time, engine: EngineId, computed: &[Computed], service_ns: u64) {
         let class = |each: &Computed| (each.algorithm, SizeClass::of(each.algorithm, each.bytes as usize));
         let Some((&first, rest)) = computed.split_first() else { return };
         if rest.iter().all(|other| class(other) == class(&first)) {
-            self.engine(engine).estimate.observe(first.algorithm, first.bytes, computed.len(), service_ns);
+            self.engine(engine).estimate.observe(now, first.algorithm, first.bytes, computed.len(), service_ns);
         }
     }
 

@@ -5,7 +5,6 @@ mod common;
 use bywash_core::route::{ROUTES, route_index};
 use bywash_core::{Algorithm, CostSheet, Place};
 use bywash_manager::{Costs, Manager, ManagerConfig};
-use bywash_policy::{EngineId, EngineSet};
 use common::{HANG, Mood, Moody, ctr, done, manager, operation};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -112,7 +111,7 @@ fn routes_are_without_an_engine_that_is_down() {
         manager.submit(session, operation(seed, 100), Box::new(move |completion| tell.send(completion).unwrap()));
         assert_eq!(told.recv_timeout(HANG).unwrap().operation, done(operation(seed, 100)));
     }
-    assert_eq!(manager.up(), EngineSet::default().with(EngineId(1)));
+    assert_eq!(manager.snapshot().engines.iter().map(|engine| engine.up).collect::<Vec<_>>(), [false, true]);
     assert_eq!(manager.routes(None, 0.0), [Place::Here; ROUTES]);
 }
 

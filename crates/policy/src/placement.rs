@@ -11,6 +11,8 @@
 //! be done sooner elsewhere. An engine that overruns its estimate is expected to overrun by as much again: one that stalls looks worse by
 //! the moment, and those waiting for it turn to the free one.
 //!
+//! One that was slow is [tried again](crate::estimate) when enough that it could have done went to others.
+//!
 //! # Starvation bound
 //!
 //! A request that has waited [`PATIENCE_NS`] is no longer choosy: it takes the first free worker allowed to it, and no engine it may use starts
@@ -102,6 +104,13 @@ impl Placement {
         self.engines.get(usize::from(engine.0)).map(|engine| &engine.estimate)
     }
 
+    /// So many requests of this size went to none of these engines: those that could have done them [forget](Estimate::pass).
+    pub(crate) fn pass(&mut self, engines: EngineSet, algorithm: Algorithm, bytes: u64, requests: f64) {
+        for engine in engines.and(self.workers.up()).iter() {
+            self.engines[usize::from(engine.0)].estimate.pass(algorithm, bytes, requests);
+        }
+    }
+
     fn arrived(&mut self, now: Time, request: Request) {
         let kind = self.kind_of(&request);
         let was_empty = self.waiting.len(usize::from(kind)) == 0;
@@ -130,13 +139,13 @@ impl Placement {
         }
     }
 
-    fn finished(&mut self, engine: EngineId, batch: &[RequestId], service_ns: Option<u64>) {
+    fn finished(&mut self, now: Time, engine: EngineId, batch: &[RequestId], service_ns: Option<u64>) {
         self.workers.give(engine);
         let state = &mut self.engines[usize::from(engine.0)];
         if let Some(place) = state.running.iter().position(|running| Some(&running.first) == batch.first()) {
             let done = state.running.swap_remove(place);
             if let Some(service_ns) = service_ns {
-                state.estimate.observe(self.kinds[usize::from(done.kind)].algorithm, done.bytes, done.count, service_ns);
+                state.estimate.observe(now, self.kinds[usize::from(done.kind)].algorithm, done.bytes, done.count, service_ns);
             }
         }
     }
@@ -208,7 +217,7 @@ impl Placement {
 
     fn dispatch(&mut self, now: Time, place: usize, engine: EngineId, batch: &mut Vec<RequestId>) -> Decision {
         let kind = self.busy[place];
-        let Kind { algorithm, direction, .. } = self.kinds[usize::from(kind)];
+        let Kind { algorithm, direction, engines } = self.kinds[usize::from(kind)];
         let most = self.engines[usize::from(engine.0)].lanes.of(algorithm, direction);
         let start = batch.len();
         let mut bytes = 0u64;
@@ -221,8 +230,9 @@ impl Placement {
         let count = batch.len() - start;
         self.settle(place);
         self.workers.take(engine);
-        let state = &mut self.engines[usize::from(engine.0)];
         let bytes = bytes / count as u64;
+        self.pass(engines.without(engine), algorithm, bytes, count as f64);
+        let state = &mut self.engines[usize::from(engine.0)];
         let takes = state.estimate.batch_ns(algorithm, bytes, count);
         state.running.push(Running { first: batch[start], kind, count, bytes, expected_end: now + takes as u64 });
         Decision::Dispatch(engine)
@@ -238,7 +248,7 @@ impl Policy for Placement {
         match event {
             Event::Arrived(request) => self.arrived(now, request),
             Event::Cancelled(id) => self.cancelled(id),
-            Event::Finished { engine, batch, service_ns } => self.finished(engine, batch, service_ns),
+            Event::Finished { engine, batch, service_ns } => self.finished(now, engine, batch, service_ns),
             Event::EngineUp(engine) => self.workers.set_up(engine, true),
             Event::EngineDown(engine) => self.workers.set_up(engine, false),
             _ => {}

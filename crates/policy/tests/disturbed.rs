@@ -1,8 +1,11 @@
-//! The mediator beside engines that are slow for a while, or for good: who was disturbed is tried again, and who is not worth it costs next to nothing.
+//! The mediator, and those that go by estimates, beside engines that are slow for a while, or for good: who was disturbed is tried again, and who is not worth it costs next to nothing.
 
 #![forbid(unsafe_code)]
 
-use bywash_core::{Algorithm, CostSheet, Direction, Time};
+use bywash_core::{Algorithm, CostSheet, DeviceSheet, Direction, Time};
+use bywash_policy::reconfigure::{Fabric, Reconfigure};
+use bywash_policy::reload::Circuits;
+use bywash_policy::reload::saved::{Saved, Setting};
 use bywash_policy::{Decision, EngineId, EngineInfo, EngineSet, Event, Lanes, Policy, Request, RequestId, by_name};
 
 const BEGIN: Time = Time(1_000_000_000);
@@ -26,8 +29,8 @@ fn engine(name: &str, workers: usize, lanes: usize, handover: f64, mib: f64) -> 
     EngineInfo { workers, lanes: Lanes::same(lanes), costs: CostSheet::from_toml(&sheet, name).unwrap() }
 }
 
-fn mediator() -> Box<dyn Policy> {
-    by_name("mediator", &[engine("cpu", 4, 1, 0.0, MIB_NS[CPU]), engine("gpu", 2, 1024, HANDOVER_NS, MIB_NS[GPU])]).unwrap()
+fn policy(name: &str) -> Box<dyn Policy> {
+    by_name(name, &[engine("cpu", 4, 1, 0.0, MIB_NS[CPU]), engine("gpu", 2, 1024, HANDOVER_NS, MIB_NS[GPU])]).unwrap()
 }
 
 fn listed_ns(engine: usize, bytes: u64) -> f64 {
@@ -66,7 +69,12 @@ struct Client {
 impl Client {
     /// Neither engine has been seen at work.
     fn stranger() -> Self {
-        Self { policy: mediator(), now: BEGIN, asked: 0 }
+        Self::of("mediator")
+    }
+
+    /// The same of another policy.
+    fn of(name: &str) -> Self {
+        Self { policy: policy(name), now: BEGIN, asked: 0 }
     }
 
     /// Both have.
@@ -277,4 +285,88 @@ fn a_gpu_that_got_no_parts_any_more_gets_them_again() {
     let slow = (0..2_000).map(|_| share(client.ask_cut(16 * MIB, |engine| only(GPU, 1_000.0)(engine, 0)))).last().unwrap();
     let after = (0..20_000).map(|_| share(client.ask_cut(16 * MIB, |_| 1.0))).last().unwrap();
     assert!(before > 0.5 && slow == 0.0 && after > 0.9 * before, "{before} {slow} {after}");
+}
+
+/// Those that go by estimates, and choose between engines.
+const BY_ESTIMATE: [&str; 4] = ["placement", "split", "rr", "default"];
+
+#[test]
+fn an_engine_that_was_slow_at_first_is_used_nevertheless() {
+    for (name, (bytes, better)) in BY_ESTIMATE.iter().flat_map(|name| [(name, (MIB, GPU)), (name, (4 * KIB, CPU))]) {
+        let mut client = Client::of(name);
+        client.asks_times(bytes, 1, |_| 30.0);
+        let outcome = client.asks_times(bytes, 1_000, |_| 1.0);
+        assert!(outcome.share(better) > 0.95, "{name}, {bytes} bytes: {outcome:?}");
+    }
+}
+
+#[test]
+fn an_engine_that_was_slow_for_a_while_is_used_again_by_estimates() {
+    for (name, (bytes, slow)) in BY_ESTIMATE.iter().flat_map(|name| [(name, (MIB, GPU)), (name, (4 * KIB, CPU))]) {
+        let mut client = Client::of(name);
+        client.asks_times(bytes, 100, |_| 1.0);
+        client.asks_times(bytes, 200, |engine| only(slow, 100.0)(engine, 0));
+        client.asks_times(bytes, 100_000, |_| 1.0);
+        let outcome = client.asks_times(bytes, 100, |_| 1.0);
+        assert!(outcome.share(slow) > 0.95, "{name}, {bytes} bytes: {outcome:?}");
+    }
+}
+
+#[test]
+fn an_engine_that_stays_slow_costs_estimates_next_to_nothing() {
+    for (name, times) in BY_ESTIMATE.iter().flat_map(|name| [4.0, 20.0, 100.0].map(|times| (name, times))) {
+        for (bytes, slow) in [(MIB, GPU), (256 * KIB, GPU), (64 * KIB, CPU)] {
+            let mut client = Client::of(name);
+            client.asks_times(bytes, 1_000, |engine| only(slow, times)(engine, 0));
+            let outcome = client.asks_times(bytes, 20_000, |engine| only(slow, times)(engine, 0));
+            let better = listed_ns(1 - slow, bytes).min(listed_ns(slow, bytes) * times);
+            let slower = outcome.mean_ns() / better;
+            assert!(slower < 1.02, "{name}, {bytes} bytes, {times} times as slow: {slower:.4}, {outcome:?}");
+        }
+    }
+}
+
+/// A processor, and a device with one of whose circuits an operation takes a fiftieth of the time.
+fn beside_circuits() -> Reconfigure {
+    let sheet = |name: &str, ns: f64| {
+        let text = format!("engine = \"{name}\"\n[algorithms.\"DES-EDE3-ECB\"]\npoints = [[0, {ns:.1}]]\n");
+        EngineInfo { workers: 1, lanes: Lanes::same(1), costs: CostSheet::from_toml(&text, name).unwrap() }
+    };
+    let fabric = Fabric::new(DeviceSheet::shipped("niwa2005").unwrap().unwrap());
+    let reload = Saved::new(fabric.fit(), 60 * MILLISECOND, Setting::default());
+    Reconfigure::new(&[sheet("cpu", 2_500e3), sheet("fpga", 50e3)], EngineId(1), fabric, Circuits::NONE, Box::new(reload))
+}
+
+/// How many of so many operations, one at a time, the circuit does that takes so long for each.
+fn by_circuit(policy: &mut Reconfigure, now: &mut Time, ids: std::ops::Range<u64>, circuit_ns: u64) -> usize {
+    let (algorithm, direction, mut count) = (Algorithm::TripleDesEcb, Direction::Encrypt, 0);
+    for id in ids {
+        let request =
+            Request { id: RequestId(id), client: 1, session: 1, algorithm, direction, bytes: 24_000, engines: BOTH, deadline: None };
+        policy.event(*now, Event::Arrived(request));
+        let mut batch = vec![];
+        let mut decision = policy.decide(*now, &mut batch);
+        if let Decision::Load(engine, _) = decision {
+            *now = *now + 60 * MILLISECOND;
+            policy.event(*now, Event::Loaded(engine));
+            decision = policy.decide(*now, &mut batch);
+        }
+        let Decision::Dispatch(engine) = decision else { panic!("{decision:?}, and nothing runs") };
+        let ns = if engine == EngineId(1) { circuit_ns } else { 2_500_000 };
+        count += usize::from(engine == EngineId(1));
+        *now = *now + ns;
+        policy.event(*now, Event::Finished { engine, batch: &batch, service_ns: Some(ns) });
+    }
+    count
+}
+
+#[test]
+fn a_circuit_that_was_slow_for_a_while_is_used_again_and_one_that_stays_slow_seldom() {
+    let (mut policy, mut now) = (beside_circuits(), BEGIN);
+    assert!(by_circuit(&mut policy, &mut now, 0..100, 50_000) > 80);
+    assert!(by_circuit(&mut policy, &mut now, 100..400, 20 * MILLISECOND) < 60, "it is eight times as slow as the processor");
+    let tried = by_circuit(&mut policy, &mut now, 400..40_400, 20 * MILLISECOND);
+    assert!((1..60).contains(&tried), "{tried}");
+    by_circuit(&mut policy, &mut now, 40_400..140_400, 50_000);
+    assert!(by_circuit(&mut policy, &mut now, 140_400..140_500, 50_000) > 90);
 }

@@ -8,6 +8,7 @@
 //! an n-th more counts of it still, 1 / (1 + n), and not 1 / 2^n. So who is T times as slow as listed, where R times are what another engine takes, is tried again after (T - R) / (R - 1)
 //! half-lives, and that costs (T - R) / R of what the other takes: less than one request for each half-life, whatever T and R.
 
+use crate::estimate::{HALF_LIFE_COUNT_MAX, HALF_LIFE_REQUESTS as EVIDENCE_REQUESTS};
 use bywash_core::Time;
 
 /// Without observation trust falls by half in this time: 250 ms.
@@ -57,10 +58,6 @@ impl Sight {
 const EVIDENCE_NS: f64 = 1e9;
 /// The same in batches like the one that was seen, as listed.
 const EVIDENCE_BATCHES: f64 = 200.0;
-/// The same in requests of its size that went elsewhere, for each that was in the batch: as many will be in one that is tried.
-const EVIDENCE_REQUESTS: f64 = 400.0;
-/// No batch counts for more. Then a try of a full launch costs some percent at most.
-const EVIDENCE_COUNT_MAX: usize = 64;
 
 /// When something of a size was last seen on an engine.
 #[derive(Clone, Copy)]
@@ -83,7 +80,7 @@ impl Evidence {
         *self = Self {
             seen: now,
             passed: 0,
-            per_request: (1.0 / (EVIDENCE_REQUESTS * count.clamp(1, EVIDENCE_COUNT_MAX) as f64)) as f32,
+            per_request: (1.0 / (EVIDENCE_REQUESTS * count.clamp(1, HALF_LIFE_COUNT_MAX) as f64)) as f32,
             per_ns: 1.0 / EVIDENCE_NS.max(EVIDENCE_BATCHES * listed_ns),
         };
     }
@@ -135,6 +132,6 @@ mod tests {
         let long_ns = 4.0 * EVIDENCE_NS / EVIDENCE_BATCHES;
         assert!((weight(seen(long_ns, 1), 1 << 20) - 0.5).abs() < 1e-6);
         assert!((weight(seen(1_000.0, 10), 10 * EVIDENCE_REQUESTS as usize) - 0.5).abs() < 1e-6);
-        assert!((weight(seen(1_000.0, 1_000), EVIDENCE_COUNT_MAX * EVIDENCE_REQUESTS as usize) - 0.5).abs() < 1e-6);
+        assert!((weight(seen(1_000.0, 1_000), HALF_LIFE_COUNT_MAX * EVIDENCE_REQUESTS as usize) - 0.5).abs() < 1e-6);
     }
 }

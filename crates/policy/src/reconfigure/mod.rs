@@ -115,6 +115,11 @@ impl Reconfigure {
             Some(_) if !self.device.loaded().contains(circuit) && !target.contains(circuit) => false,
             Some(ns) => self.device.available(now, circuit, load) + hardware_ns <= self.software.available(now) + ns,
         };
+        match software {
+            Some(_) if here => self.others.pass(self.software.able(&request), request.algorithm, request.bytes, 1.0),
+            Some(ns) if self.up => self.pass(circuit, &request, ns),
+            _ => {}
+        }
         // What runs on a circuit that is there does so before it may go; what asked for others waits for them.
         let before = here && self.device.loaded().contains(circuit);
         if before {
@@ -128,6 +133,15 @@ impl Reconfigure {
             (true, true) => {}
             (false, _) => self.give_to_others(now, request),
         }
+    }
+
+    /// A request that its circuit could have done goes to the others, where it takes so long: the circuit is [tried again](crate::estimate) some time, and where it is missing
+    /// that costs the loading of it as well.
+    fn pass(&mut self, circuit: Circuit, request: &Request, software_ns: u64) {
+        let loaded = self.device.loaded();
+        let loading_ns = if loaded.contains(circuit) { 0 } else { self.device.fabric.loading_ns(loaded, Circuits::NONE.with(circuit)) };
+        let of_a_try = software_ns.max(1) as f64 / software_ns.max(1).saturating_add(loading_ns) as f64;
+        self.estimate.pass(request.algorithm, request.bytes, of_a_try);
     }
 
     fn give_to_circuit(&mut self, now: Time, circuit: Circuit, request: Request, ns: u64) {
@@ -209,9 +223,9 @@ impl Reconfigure {
         }
     }
 
-    fn finished(&mut self, batch: &[RequestId], service_ns: Option<u64>) {
+    fn finished(&mut self, now: Time, batch: &[RequestId], service_ns: Option<u64>) {
         let (Some(done), Some(service_ns)) = (batch.first().and_then(|&id| self.device.finish(id)), service_ns) else { return };
-        self.estimate.observe(done.algorithm, done.bytes, 1, service_ns);
+        self.estimate.observe(now, done.algorithm, done.bytes, 1, service_ns);
         let ns = |ns: u64| i64::try_from(ns).unwrap_or(i64::MAX);
         let saved_ns = self.software_ns(&done).map_or(0, |software| ns(software) - ns(service_ns));
         self.saved_ns = self.saved_ns.saturating_add(saved_ns);
@@ -262,7 +276,7 @@ impl Policy for Reconfigure {
         match event {
             Event::Arrived(request) => self.arrived(now, request),
             Event::Cancelled(id) => self.cancelled(now, id),
-            Event::Finished { engine, batch, service_ns } if engine == self.engine => self.finished(batch, service_ns),
+            Event::Finished { engine, batch, service_ns } if engine == self.engine => self.finished(now, batch, service_ns),
             Event::Finished { batch, .. } => {
                 batch.iter().for_each(|&id| self.software.settle(id));
                 self.others.event(now, event);

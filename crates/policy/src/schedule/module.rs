@@ -134,6 +134,11 @@ impl Module {
         self.busy_ns(now) + (ahead + 1.0) * self.service_ns(request)
     }
 
+    /// A request that it could have done waits for another.
+    pub(super) fn pass(&mut self, request: &Request) {
+        self.estimate.pass(request.algorithm, request.bytes, 1.0);
+    }
+
     /// Takes the head of a session, and with it as many that follow in the same session as gain from going together.
     pub(super) fn begin<'a>(&mut self, now: Time, owner: Owner, batch: &'a mut Vec<RequestId>) -> Option<News<'a>> {
         let head = self.line.pop(owner)?.request;
@@ -157,12 +162,12 @@ impl Module {
     }
 
     /// Learns from a batch's end. A failed one took what was expected, as nobody knows better.
-    pub(super) fn end(&mut self, batch: &[RequestId], service_ns: Option<u64>) -> Option<News<'static>> {
+    pub(super) fn end(&mut self, now: Time, batch: &[RequestId], service_ns: Option<u64>) -> Option<News<'static>> {
         let place = self.running.iter().position(|running| Some(&running.first) == batch.first())?;
         let Running { owner, algorithm, bytes, count, switch_ns, expected_ns, .. } = self.running.swap_remove(place);
         // Less than the switch that it should have held says nothing of the operation.
         if let Some(ns) = service_ns.and_then(|ns| ns.checked_sub(switch_ns as u64)).filter(|&ns| ns > 0) {
-            self.estimate.observe(algorithm, bytes, count, ns);
+            self.estimate.observe(now, algorithm, bytes, count, ns);
         }
         let took_ns = service_ns.map_or(expected_ns, |ns| ns as f64);
         Some(News::Ended { owner, more_ns: took_ns - expected_ns })

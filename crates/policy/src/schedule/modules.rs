@@ -72,6 +72,7 @@ impl Modules {
         let modules: Vec<&Module> = self.engines.iter().map(|engine| &engine.module).collect();
         match self.route.route(now, &request, up, &modules) {
             Some(engine) => {
+                up.without(engine).iter().for_each(|other| self.engines[usize::from(other.0)].module.pass(&request));
                 let engine = &mut self.engines[usize::from(engine.0)];
                 if engine.module.line.push(request, arrived) {
                     engine.tell(now, News::Arrived(&request));
@@ -98,7 +99,7 @@ impl Modules {
             None => self.failed.extend(batch.iter().map(|&request| (request, id))),
         }
         let engine = &mut self.engines[usize::from(id.0)];
-        if let Some(news) = engine.module.end(batch, service_ns) {
+        if let Some(news) = engine.module.end(now, batch, service_ns) {
             engine.tell(now, news);
         }
     }

@@ -4,7 +4,7 @@
 //! it: each engine's [`Estimate`](crate::Estimate) says what an operation of this size takes there, learns from every operation, and the request waits for the one where it takes less:
 //! the size where the estimates cross is the threshold, and moves as they do. What waits is not looked at, which is the point: a small operation never queues behind large ones. Nor does
 //! it when its engine is busy and the other is not; [`soonest`](super::soonest) is for that. An engine that is given nothing of a size learns nothing of it, and is
-//! believed to be as its sheet says.
+//! [believed](crate::estimate) more and more to be as its sheet says, if it was slower, until it is tried again.
 
 use super::{Module, Route};
 use crate::{EngineId, EngineSet, Request};
