@@ -19,6 +19,7 @@ Exit codes:
   125  `run`: Bywash failed before the command was started
   126  `run`: the command cannot be executed
   127  `run`: there is no such command
+  130  Ctrl-C ended it; what was done until then is shown or kept
     n  `run`: the command's own; 128 + n if signal n ended it";
 
 const EXAMPLES: &str = "\

@@ -130,3 +130,11 @@ fn mixes_and_batches_run_in_every_place() {
     let cells = || whole["reports"].as_array().unwrap().iter().flat_map(|report| report["rows"][0]["cells"].as_array().unwrap());
     assert!(cells().count() >= 6 && cells().all(|cell| cell["error"].is_null()), "{out}");
 }
+
+#[test]
+fn a_size_that_blocks_cannot_have_is_told_and_a_broker_that_is_not_there_named() {
+    let (code, _, err) = ended(&["aes-256-cbc", "--size", "17,32", "--rounds", "1", "--slice", "1", "--place", "here"]);
+    assert!(code == Some(0) && err.contains("AES-256-CBC of 32 bytes instead of 17"), "{err}");
+    let (code, _, err) = ended(&["sha-256", "--place", "broker"]);
+    assert!(code == Some(3) && err.contains("no broker listens on /nowhere/bywash.sock"), "{err}");
+}

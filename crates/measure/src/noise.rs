@@ -2,6 +2,7 @@
 
 use crate::frequency::core_ghz;
 use crate::statistics::quantile;
+use rustix::param::clock_ticks_per_second;
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 use std::fs;
@@ -21,7 +22,9 @@ const LOAD_MAX: f64 = 0.5;
 #[derive(Debug)]
 pub struct Watch {
     begun: Instant,
-    own_s: f64,
+    /// Processes beside this one whose work is measured.
+    workers: Vec<u32>,
+    ours_s: Option<f64>,
     ticks: Option<Ticks>,
     load: Option<f64>,
     ghz: Vec<f64>,
@@ -57,9 +60,16 @@ struct Ticks {
 }
 
 impl Watch {
-    /// Begins to look.
+    /// Begins to look. What this process does disturbs nothing, nor do children that it waits for.
     pub fn begin() -> Self {
-        Self { begun: Instant::now(), own_s: own_s(), ticks: ticks(), load: load(), ghz: Vec::new(), running: Vec::new() }
+        Self::beside(Vec::new())
+    }
+
+    /// The same, and these processes disturb nothing either: a broker works for what is measured. Of one whose time cannot be read
+    /// nobody can tell what others took.
+    pub fn beside(workers: Vec<u32>) -> Self {
+        let ours_s = ours_s(&workers);
+        Self { begun: Instant::now(), workers, ours_s, ticks: ticks(), load: load(), ghz: Vec::new(), running: Vec::new() }
     }
 
     /// Runs the calibration chain once, between two measurements, and gives the cycles in a nanosecond that it shows.
@@ -73,7 +83,8 @@ impl Watch {
     /// What was seen so far.
     pub fn end(&self) -> Noise {
         let processors = available_parallelism().map_or(1, usize::from);
-        let own = (own_s() - self.own_s) / (self.begun.elapsed().as_secs_f64().max(1e-3) * online(processors));
+        let whole_s = self.begun.elapsed().as_secs_f64().max(1e-3) * online(processors);
+        let ours = self.ours_s.zip(ours_s(&self.workers)).map(|(before, after)| (after - before) / whole_s);
         let during = self.ticks.zip(ticks()).filter(|(before, after)| after.all - before.all >= 10.0);
         let share = |part: fn(&Ticks) -> f64| during.map(|(before, after)| (part(&after) - part(&before)) / (after.all - before.all));
         let at = |q| quantile(&self.ghz, q);
@@ -81,7 +92,7 @@ impl Watch {
             processors,
             load: self.load,
             running: (!self.running.is_empty()).then(|| self.running.iter().sum::<f64>() / self.running.len() as f64),
-            foreign: share(|ticks| ticks.busy).map(|busy| (busy - own).max(0.0)),
+            foreign: share(|ticks| ticks.busy).zip(ours).map(|(busy, ours)| (busy - ours).max(0.0)),
             steal: share(|ticks| ticks.steal),
             core_ghz: (!self.ghz.is_empty()).then(|| [at(0.0), at(0.5), at(1.0)]),
             spread: (!self.ghz.is_empty()).then(|| at(0.9) / at(0.1) - 1.0),
@@ -134,9 +145,24 @@ fn online(processors: usize) -> f64 {
     counted.max(processors).max(1) as f64
 }
 
-fn own_s() -> f64 {
+/// Processor time of this process, of its children that have ended, and of its workers.
+fn ours_s(workers: &[u32]) -> Option<f64> {
     let time = clock_gettime(ClockId::ProcessCPUTime);
-    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+    let [.., children] = process_s("self")?;
+    let workers: f64 = workers.iter().map(|pid| process_s(&pid.to_string()).map(|[own, children]| own + children)).sum::<Option<f64>>()?;
+    Some(time.tv_sec as f64 + time.tv_nsec as f64 / 1e9 + children + workers)
+}
+
+/// Processor time of a process, and of its children that it has waited for.
+fn process_s(pid: &str) -> Option<[f64; 2]> {
+    let [user, system, of_children, system_of_children] = process_ticks(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)?;
+    Some([user + system, of_children + system_of_children].map(|ticks| ticks / clock_ticks_per_second() as f64))
+}
+
+/// `/proc/PID/stat`: utime stime cutime cstime (proc(5)). What comes before is behind a name that may hold anything.
+fn process_ticks(text: &str) -> Option<[f64; 4]> {
+    let times = text.rsplit_once(") ")?.1.split(' ').skip(11).take(4).map(|ticks| ticks.parse().ok());
+    times.collect::<Option<Vec<f64>>>()?.try_into().ok()
 }
 
 fn load() -> Option<f64> {
@@ -198,6 +224,27 @@ mod tests {
         let ticks = parse("cpu  100 5 45 800 20 3 7 20 0 0\ncpu0 1 2 3\n").unwrap();
         assert_eq!((ticks.all, ticks.busy, ticks.steal), (1000.0, 160.0, 20.0));
         assert!(parse("").is_none() && parse("cpu  1 2\n").is_none() && parse("intr 1\n").is_none());
+    }
+
+    #[test]
+    fn a_process_time_is_read_whatever_its_name() {
+        let text = "7 (a) R 1 ) S 1 7 7 0 -1 4194304 100 200 0 0 11 12 13 14 20 0 1 0 99 0\n";
+        assert_eq!(process_ticks(text), Some([11.0, 12.0, 13.0, 14.0]));
+        assert!(process_ticks("").is_none() && process_ticks("7 (a) S 1 7").is_none());
+    }
+
+    #[test]
+    fn children_and_workers_are_no_others() {
+        let spin = "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done";
+        let before = ours_s(&[]).unwrap();
+        let own = clock_gettime(ClockId::ProcessCPUTime);
+        assert!(std::process::Command::new("sh").args(["-c", spin]).status().unwrap().success());
+        let (now, after) = (clock_gettime(ClockId::ProcessCPUTime), ours_s(&[]).unwrap());
+        let own = (now.tv_sec - own.tv_sec) as f64 + (now.tv_nsec - own.tv_nsec) as f64 / 1e9;
+        assert!(after - before > own + 0.02, "the child's time: {before} {after} {own}");
+        // This process as its own worker counts twice.
+        assert!(ours_s(&[std::process::id()]).unwrap() > 1.5 * after);
+        assert!(ours_s(&[u32::MAX]).is_none() && Watch::beside(vec![u32::MAX]).end().foreign.is_none());
     }
 
     #[test]

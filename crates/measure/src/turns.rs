@@ -36,12 +36,12 @@ pub enum Contender<'a, E> {
         /// Operations that one call does.
         operations: usize,
     },
-    /// It gives a figure of its own in every round: nanoseconds of an operation.
+    /// It gives figures of its own in every round.
     Figure(Figure<'a, E>),
 }
 
-/// What gives a figure of its own.
-pub type Figure<'a, E> = Box<dyn FnMut() -> Result<f64, E> + 'a>;
+/// What gives figures of its own: nanoseconds of an operation as one thread sees it, operations a second of all threads.
+pub type Figure<'a, E> = Box<dyn FnMut() -> Result<(f64, f64), E> + 'a>;
 
 /// How long and how often.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,7 +96,7 @@ impl<E: Send> Contender<'_, E> {
     /// One turn: nanoseconds of an operation as one thread sees it, operations a second of all.
     fn turn(&mut self, effort: Effort) -> Result<(f64, f64), E> {
         let (threads, operations) = match self {
-            Self::Figure(figure) => return figure().map(|ns| (ns, 1e9 / ns)),
+            Self::Figure(figure) => return figure(),
             Self::Calls { threads, operations } => (threads, *operations as f64),
         };
         let spun = in_parallel(threads, |call| spin(call, effort))?;
@@ -218,7 +218,7 @@ mod tests {
         let mut left = 2;
         let failing = Box::new(move || {
             left -= 1;
-            if left == 0 { Err("it broke".to_owned()) } else { Ok(5.0) }
+            if left == 0 { Err("it broke".to_owned()) } else { Ok((5.0, 2e8)) }
         });
         let mut all = [calls(&first, 1, 1), Contender::Figure(failing), calls(&second, 2, 4)];
         let results = take_turns(&mut all, EFFORT, &mut || between += 1, &|| true);
@@ -239,7 +239,7 @@ mod tests {
             let seen = &seen;
             Contender::Figure(Box::new(move || {
                 seen.borrow_mut().push(name);
-                Ok(1.0)
+                Ok((1.0, 1e9))
             }))
         };
         take_turns(&mut ['a', 'b', 'c'].map(named), Effort { rounds: 4, ..EFFORT }, &mut || {}, &|| true);

@@ -112,7 +112,8 @@ pub(crate) fn openssl_without(features: &'static str, cipher: &'static str, byte
         let said = output(command.env("OPENSSL_ia32cap", features).env("OPENSSL_CONF", "/dev/null")).map_err(|error| error.to_string())?;
         let rate =
             said.lines().find_map(|line| line.strip_prefix("+F:")?.rsplit(':').next()?.parse::<f64>().ok()).filter(|&rate| rate > 0.0);
-        rate.map(|rate| bytes as f64 * 1e9 / rate).ok_or_else(|| format!("`openssl speed` says what is not understood here: {said}"))
+        rate.map(|rate| (bytes as f64 * 1e9 / rate, rate / bytes as f64))
+            .ok_or_else(|| format!("`openssl speed` says what is not understood here: {said}"))
     }))
 }
 

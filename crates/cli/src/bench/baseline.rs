@@ -5,8 +5,10 @@ use super::sites::OPENSSL;
 use super::sizes::show;
 use super::verdict::{Verdict, Yardstick, verdict};
 use crate::failure::Failure;
+use crate::terminal::say;
 use crate::texts;
 use bywash_measure::statistics::{Interval, ratio};
+use std::collections::BTreeSet;
 use std::path::Path;
 
 /// What is called slower where the user does not say: times as fast as the baseline.
@@ -15,7 +17,15 @@ pub(crate) const SLOWER: f64 = 0.95;
 /// Keeps a run.
 pub(crate) fn save(path: &Path, whole: &Whole) -> Result<(), Failure> {
     let text = serde_json::to_string_pretty(whole).map_err(|error| Failure::failed(error.to_string()))?;
-    std::fs::write(path, text + "\n").map_err(|error| Failure::file("write", path, &error))
+    std::fs::write(path, text + "\n").map_err(|error| Failure::file("write", path, &error))?;
+    if whole.noise.is_disturbed() {
+        say!(
+            "bywash: {}: the machine was busy while this baseline was taken; what is slower later may seem as fast beside it: take it \
+            again on a quiet one",
+            path.display()
+        );
+    }
+    Ok(())
 }
 
 /// One that was kept.
@@ -99,11 +109,11 @@ impl Baseline {
         allowance: f64,
     ) -> Option<Comparison> {
         let column = &places[place];
-        let before = self.rounds(subject, &column.name)?;
+        let before = self.rounds(subject, column)?;
         // Times that come from a model are the same whatever slows the rival down.
         let has_rival = self.same_rival && !column.modelled && column.name != OPENSSL;
-        let rival_before = self.rounds(subject, OPENSSL).filter(|_| has_rival);
         let rival = places.iter().position(|column| column.name == OPENSSL);
+        let rival_before = rival.filter(|_| has_rival).and_then(|rival| self.rounds(subject, &places[rival]));
         let of = |cells: &[Cell]| -> Option<(Vec<f64>, Option<Vec<f64>>)> {
             let rounds = rounds_of(cells.get(place)?)?;
             Some((rounds.to_vec(), rival.and_then(|rival| rounds_of(cells.get(rival)?)).map(<[f64]>::to_vec)))
@@ -115,13 +125,19 @@ impl Baseline {
         let intervals: Vec<_> = now.iter().map(|speeds| ratio(speeds, &before)).collect();
         let (by, allowance) = if by_rival.is_some() { (Yardstick::Rival, 1.0) } else { (Yardstick::Time, allowance) };
         // That the rival was faster before says something of the machine, and nothing of us.
-        let verdict = if column.name == OPENSSL { Some(Verdict::AsFast) } else { verdict(&intervals, self.least, allowance) };
+        let verdict = match verdict(&intervals, self.least, allowance) {
+            _ if column.name == OPENSSL => Some(Verdict::AsFast),
+            // Times that a busy machine made long are easily reached.
+            Some(Verdict::AsFast) if by == Yardstick::Time && !column.modelled && self.whole.noise.is_disturbed() => Some(Verdict::Unclear),
+            verdict => verdict,
+        };
         (!now.is_empty()).then(|| Comparison { by, against: ratio(&now.concat(), &before), verdict })
     }
 
-    fn rounds(&self, Subject { name, direction, bytes }: Subject<'_>, place: &str) -> Option<&[f64]> {
+    /// The rounds of a place, if the same engine was behind it.
+    fn rounds(&self, Subject { name, direction, bytes }: Subject<'_>, place: &Column) -> Option<&[f64]> {
         let report = self.whole.reports.iter().find(|report| report.name == name && report.direction == direction)?;
-        let column = report.places.iter().position(|column| column.name == place)?;
+        let column = report.places.iter().position(|column| column.name == place.name && !column.differs(place))?;
         let row = report.rows.iter().find(|row| row.bytes == bytes)?;
         rounds_of(row.cells.get(column)?)
     }
@@ -156,11 +172,26 @@ impl Baseline {
         compared
     }
 
+    /// Places that are another thing now, a line each.
+    fn other_engines(&self, now: &Whole) -> BTreeSet<String> {
+        let columns = |whole: &'_ Whole| whole.reports.iter().flat_map(|report| report.places.clone()).collect::<Vec<_>>();
+        let (before, now) = (columns(&self.whole), columns(now));
+        let engine = |column: &Column| column.engine.clone().unwrap_or_else(|| "another engine".into());
+        let pairs = now
+            .iter()
+            .flat_map(|now| before.iter().filter(|before| before.name == now.name && before.differs(now)).map(move |before| (now, before)));
+        pairs.map(|(now, before)| format!("{} is {} now and was {}; it is not compared", now.name, engine(now), engine(before))).collect()
+    }
+
     fn doubts(&self, now: &Whole) -> Vec<String> {
         let (before, mut doubts) = (&self.whole, Vec::new());
         if before.stopped {
             doubts.push("the baseline is of a run that was interrupted".into());
         }
+        if before.noise.is_disturbed() {
+            doubts.push(format!("the machine was busy when the baseline was taken: {}", before.noise.warnings().join("; ")));
+        }
+        doubts.extend(self.other_engines(now));
         if now.processor != before.processor {
             doubts.push(format!("the baseline is of another processor, {}", before.processor));
         }
@@ -174,6 +205,13 @@ impl Baseline {
             doubts.push(format!("the core ran at {now:.2} GHz, and at {before:.2} GHz when the baseline was taken"));
         }
         doubts
+    }
+}
+
+impl Column {
+    /// Whether it is known to be something else, though it has the same name.
+    fn differs(&self, other: &Self) -> bool {
+        self.modelled != other.modelled || self.engine.as_ref().zip(other.engine.as_ref()).is_some_and(|(one, another)| one != another)
     }
 }
 
@@ -217,7 +255,7 @@ mod tests {
     const SUBJECT: Subject<'_> = Subject { name: "AES-256-GCM", direction: "encrypt", bytes: 64 };
 
     fn columns(names: &[&str]) -> Vec<Column> {
-        names.iter().map(|name| Column { name: (*name).into(), modelled: *name == "queue" }).collect()
+        names.iter().map(|name| Column { name: (*name).into(), modelled: *name == "queue", engine: None }).collect()
     }
 
     fn cells(rounds: &[Vec<f64>]) -> Vec<Cell> {
@@ -346,13 +384,46 @@ mod tests {
     }
 
     #[test]
+    fn beside_a_baseline_of_a_busy_machine_times_are_slower_or_unclear() {
+        let names = ["here", "queue", "openssl"];
+        let rounds = [times(1.0), times(1.0), times(4.0)];
+        let mut before = baseline(&names, &rounds);
+        before.whole.noise.foreign = Some(0.5);
+        let verdicts = |names: &[&str], rounds: &[Vec<f64>]| {
+            let compared = before.compare(SUBJECT, &columns(names), &moments(rounds), 1.0);
+            compared.into_iter().map(|one| one.unwrap().verdict.unwrap()).collect::<Vec<_>>()
+        };
+        let (as_fast, slower, unclear) = (Verdict::AsFast, Verdict::Slower, Verdict::Unclear);
+        assert_eq!(verdicts(&names[..2], &rounds), [unclear, as_fast], "a model's times are the same on any machine");
+        assert_eq!(verdicts(&names[..1], &[times(1.3)]), [slower], "even beside what others made long");
+        assert_eq!(verdicts(&names, &rounds), [as_fast; 3], "the rival was slowed down as well");
+        let doubts = before.summary(&whole(&names, cells(&rounds))).doubts;
+        assert!(doubts.len() == 1 && doubts[0].contains("busy") && doubts[0].contains("50 %"), "{doubts:?}");
+    }
+
+    #[test]
+    fn a_place_with_another_engine_is_not_compared() {
+        let named = |engine: Option<&str>| Column { name: "queue".into(), modelled: false, engine: engine.map(str::to_owned) };
+        let mut before = baseline(&["queue"], &[times(1.0)]);
+        before.whole.reports[0].places = vec![named(Some("cpu"))];
+        let compare = |now: Column| before.compare(SUBJECT, &[now], &moments(&[times(1.0)]), 1.0)[0].is_some();
+        assert!(compare(named(Some("cpu"))) && compare(named(None)), "what is not known is no reason");
+        assert!(!compare(named(Some("gpu"))) && !compare(Column { modelled: true, ..named(None) }));
+        let mut now = whole(&["queue"], cells(&[times(1.0)]));
+        now.reports[0].places = vec![named(Some("gpu"))];
+        let compared = before.summary(&now);
+        assert_eq!(compared.doubts, ["queue is gpu now and was cpu; it is not compared"]);
+        assert_eq!(compared.missing, 1);
+    }
+
+    #[test]
     fn what_was_kept_is_read_back_and_strangers_are_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("base.json");
         let mut now = whole(&["here"], cells(&[vec![1.0, 2.0]]));
         save(&path, &now).unwrap();
         let back = Baseline::load(&path, &now, SLOWER).unwrap();
-        assert_eq!((back.rounds(SUBJECT, "here"), back.same_rival), (Some(&[1.0, 2.0][..]), true));
+        assert_eq!((back.rounds(SUBJECT, &columns(&["here"])[0]), back.same_rival), (Some(&[1.0, 2.0][..]), true));
         now.openssl = None;
         assert!(!Baseline::load(&path, &now, SLOWER).unwrap().same_rival);
         now.threads = 2;

@@ -10,14 +10,14 @@ use std::path::Path;
 /// The header of [`as_csv`].
 const HEADER: &str = "algorithm,direction,bytes,place,modelled,threads,batch,ns_per_op,ns_low,ns_high,ops_per_s,mb_per_s,cycles_per_byte,\
     share_of_limit,times_openssl,times_openssl_low,times_openssl_high,times_baseline,times_baseline_low,times_baseline_high,\
-    p50_ns,p90_ns,p99_ns,p999_ns,max_ns,routed\n";
+    p50_ns,p90_ns,p99_ns,p999_ns,max_ns,routed,engine,operations_a_call\n";
 
 /// One line per cell that was measured; what was not asked for is empty.
 pub(crate) fn as_csv(whole: &Whole) -> String {
     let mut text = HEADER.to_owned();
     for report in &whole.reports {
         for row in &report.rows {
-            for (Column { name, modelled }, cell) in report.places.iter().zip(&row.cells) {
+            for (Column { name, modelled, engine }, cell) in report.places.iter().zip(&row.cells) {
                 let Some(cell) = cell.measured() else { continue };
                 let figure = |figure: Option<f64>| figure.map(|figure| format!("{figure:.4}")).unwrap_or_default();
                 let interval = |interval: Option<Interval>| {
@@ -30,7 +30,7 @@ pub(crate) fn as_csv(whole: &Whole) -> String {
                 let [low, high] = cell.ns_interval;
                 let _ = writeln!(
                     text,
-                    "{},{},{},{name},{modelled},{},{},{:.2},{low:.2},{high:.2},{:.1},{:.1},{},{},{},{},{latency},{}",
+                    "{},{},{},{name},{modelled},{},{},{:.2},{low:.2},{high:.2},{:.1},{:.1},{},{},{},{},{latency},{},{},{}",
                     report.name,
                     report.direction,
                     row.bytes,
@@ -44,6 +44,8 @@ pub(crate) fn as_csv(whole: &Whole) -> String {
                     interval(cell.against_openssl),
                     interval(cell.against_baseline),
                     row.routed.as_deref() == Some(name),
+                    engine.as_deref().unwrap_or_default(),
+                    cell.latency_ns.map(|latency| latency.operations.to_string()).unwrap_or_default(),
                 );
             }
         }
@@ -111,7 +113,7 @@ mod tests {
         assert_eq!(text.lines().count(), 5);
         let fields = |line: &str| line.split(',').count();
         assert!(text.lines().all(|line| fields(line) == fields(HEADER)), "{text}");
-        assert!(text.contains("AES-256-GCM,encrypt,1024,queue,true,2,1,20.00,") && text.trim_end().ends_with(",true"), "{text}");
+        assert!(text.contains("AES-256-GCM,encrypt,1024,queue,true,2,1,20.00,") && text.trim_end().ends_with(",true,cpu,"), "{text}");
     }
 
     #[test]

@@ -21,7 +21,7 @@ pub(crate) struct Setting<'a> {
     pub(crate) threads: usize,
     pub(crate) batch: usize,
     pub(crate) plan: Plan,
-    /// Whether each operation is timed by itself as well.
+    /// Whether each call is timed by itself as well.
     pub(crate) latency: bool,
     /// Set when the user has had enough.
     pub(crate) interrupt: &'a Interrupt,
@@ -54,7 +54,7 @@ pub(crate) fn of_job(sites: &[&dyn Site], job: &Job, setting: &Setting<'_>, watc
 
 fn entrant<'a>(site: &'a dyn Site, job: &Job, setting: &Setting<'_>) -> Result<Entrant<'a>> {
     let algorithm = job.params.algorithm();
-    if let Some(figure) = site.figure(algorithm) {
+    if let Some(figure) = site.figure(algorithm, setting.threads) {
         return Ok(Entrant { turns: Contender::Figure(figure), singly: None });
     }
     site.check(job)?;
@@ -189,11 +189,12 @@ fn figures(site: &dyn Site, subject: &Subject, samples: &Samples, (ghz, at_most)
 
 /// As long as all rounds together, a tenth of a second at least.
 fn percentiles(contender: Contender<'_, Error>, singly: Option<Vec<Call<'_, Error>>>, setting: &Setting<'_>) -> Option<Latency> {
-    let mut threads = match (singly, contender) {
-        (Some(threads), _) | (None, Contender::Calls { threads, .. }) => threads,
+    let (mut threads, operations) = match (singly, contender) {
+        (Some(threads), _) => (threads, 1),
+        (None, Contender::Calls { threads, operations }) => (threads, operations),
         (None, Contender::Figure(_)) => return None,
     };
     let seen = latencies(&mut threads, setting.plan.whole().clamp(Duration::from_millis(100), Duration::from_secs(60))).ok()?;
     let at = |q| seen.value_at_quantile(q);
-    Some(Latency { p50: at(0.5), p90: at(0.9), p99: at(0.99), p999: at(0.999), max: seen.max(), calls: seen.len() })
+    Some(Latency { p50: at(0.5), p90: at(0.9), p99: at(0.99), p999: at(0.999), max: seen.max(), calls: seen.len(), operations })
 }

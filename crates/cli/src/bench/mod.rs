@@ -61,14 +61,15 @@ Places: `here` is the calling thread; `lanes` the same with a full batch of publ
 side by side; `library` AWS-LC without Bywash's kernels; `queue` a manager in this process; `broker`
 the running broker, if one answers. OpenSSL's ciphers, AEADs, digests and MACs are called in this
 process, their bytes compared with ours first; its public keys cost a second of `openssl speed` in
-every round.
+every round, one of it for each thread.
 
 Rounds are interleaved and figures are medians. The time of one operation is as one thread sees it,
 rates are of all threads together. Ratios are medians of each round's ratio, with the interval that
 holds it with 95 % confidence (the range, below six rounds). Cycles are the core's own, from a loop
 of known length run between measurements, not ticks of the time stamp counter. `limit` is the share
 of what the AES unit does if nothing else is done, for AES modes whose blocks do not wait for each
-other. These, and ratios, are the first place's. Latencies include one reading of the clock.
+other. These, and ratios, are the first place's. Latencies are of calls, which do several operations
+in lanes and with --batch, and include one reading of the clock.
 
 Mixes: `tls`, `files` and `dds` say in their files where sizes and shares come from; your own is a
 file of the same form. Ctrl-C prints what was measured so far.
@@ -112,7 +113,7 @@ pub(crate) struct Args {
     /// Milliseconds of one place in one round
     #[arg(long, value_name = "MS", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=60_000))]
     slice: u64,
-    /// Time operations one by one as well: p50, p90, p99, p99.9
+    /// Time calls one by one as well: p50, p90, p99, p99.9
     #[arg(long)]
     latency: bool,
     /// Count the thread's processor time: the calling thread alone, beside the system's OpenSSL
@@ -204,8 +205,13 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     [&args.svg, &args.save_baseline].into_iter().flatten().try_for_each(|path| check_folder(path))?;
     let interrupt = Interrupt::catch()?;
     let progress = progress(&algorithms, args);
-    let mut bench =
-        Bench { args, sites: &sites, setting: setting(args, &interrupt, &progress), watch: Watch::begin(), baseline: before.as_ref() };
+    let mut bench = Bench {
+        args,
+        sites: &sites,
+        setting: setting(args, &interrupt, &progress),
+        watch: Watch::beside(sites.workers.clone()),
+        baseline: before.as_ref(),
+    };
     for task in bench.tasks(&algorithms) {
         let report = task(&mut bench)?;
         if report.rows.is_empty() {
@@ -401,7 +407,13 @@ impl Bench<'_> {
         self.setting.progress.row(format!("{algorithm} {}", sizes::show(bytes)));
         let job = Job::new(algorithm, direction, bytes);
         // Modes of whole blocks take a size that they can have.
-        let bytes = job.as_ref().ok().filter(|_| !algorithm.is_public_key()).map_or(bytes, |job| job.operation.input.len());
+        let asked = bytes;
+        let bytes = job.as_ref().ok().filter(|_| !algorithm.is_public_key()).map_or(asked, |job| job.operation.input.len());
+        if bytes != asked {
+            let note =
+                || say!("bywash: {algorithm} of {} bytes instead of {}: its blocks are whole", sizes::show(bytes), sizes::show(asked));
+            self.setting.progress.suspend(note);
+        }
         let cells = match job {
             Ok(job) => {
                 let first = measure::of_job(sites, &job, &self.setting, &mut self.watch);
@@ -459,7 +471,7 @@ impl Ways {
 }
 
 fn columns(sites: &[&dyn Site]) -> Vec<Column> {
-    sites.iter().map(|site| Column { name: site.name().to_owned(), modelled: site.is_modelled() }).collect()
+    sites.iter().map(|site| Column { name: site.name().to_owned(), modelled: site.is_modelled(), engine: site.engines() }).collect()
 }
 
 fn is_interrupted(cell: &Cell) -> bool {

@@ -1,10 +1,12 @@
-//! The system's OpenSSL: ciphers, AEADs, digests and MACs called in this process; public keys by a second of `openssl speed` in every round.
+//! The system's OpenSSL: ciphers, AEADs, digests and MACs called in this process; public keys by a second of `openssl speed` in every round, a process for each
+//! thread that works elsewhere. (Its own `-multi` leaves its children unwaited for, so that their processor time would seem to be somebody else's.)
 
 use super::job::{Job, tolerate};
 use super::sites::{OPENSSL, Run, Site};
 use bywash_core::{Algorithm, Direction, Error, Result, SessionParams};
 use bywash_libcrypto as libcrypto;
-use std::process::Command;
+use bywash_measure::turns::Figure;
+use std::process::{Child, Command, Stdio};
 
 /// One of the tests of `openssl speed`, and which of a line's figures.
 struct Test {
@@ -84,23 +86,30 @@ impl Site for OpenSsl {
         if theirs == ours { Ok(()) } else { Err(failed(format!("its {} gives other bytes than ours", job.params.algorithm()))) }
     }
 
-    fn figure(&self, algorithm: Algorithm) -> Option<Box<dyn FnMut() -> Result<f64>>> {
+    fn figure(&self, algorithm: Algorithm, threads: usize) -> Option<Figure<'_, Error>> {
         let test = test(algorithm)?;
         let cpu = self.cpu;
-        Some(Box::new(move || test.measure(cpu)))
+        Some(Box::new(move || test.measure(cpu, threads)))
     }
 }
 
 impl Test {
-    /// Nanoseconds of an operation, by the clock that everything else is measured by.
-    fn measure(&self, cpu: bool) -> Result<f64> {
-        let arguments = self.arguments(cpu);
-        // Without the user's configuration: a provider named there, Bywash's own among them, would be measured instead.
-        let run = Command::new("openssl").args(arguments).env("OPENSSL_CONF", "/dev/null").output();
-        match run {
-            Ok(output) => self.read(&String::from_utf8_lossy(&output.stdout)),
-            Err(error) => Err(failed(format!("cannot run `openssl speed`: {error}"))),
-        }
+    /// What so many processes do at the same time, by the clock that everything else is measured by.
+    fn measure(&self, cpu: bool, threads: usize) -> Result<(f64, f64)> {
+        let begin = |_| {
+            let mut command = Command::new("openssl");
+            // Without the user's configuration: a provider named there, Bywash's own among them, would be measured instead.
+            command.args(self.arguments(cpu)).env("OPENSSL_CONF", "/dev/null");
+            command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()
+        };
+        let begun: Vec<_> = (0..threads).map(begin).collect();
+        // All are waited for, also where one of them could not be begun.
+        let ended: Vec<_> = begun.into_iter().map(|child| child.and_then(Child::wait_with_output)).collect();
+        let rate = |ended: std::io::Result<std::process::Output>| {
+            let output = ended.map_err(|error| failed(format!("cannot run `openssl speed`: {error}")))?;
+            self.rate(&String::from_utf8_lossy(&output.stdout))
+        };
+        Ok(together(&ended.into_iter().map(rate).collect::<Result<Vec<_>>>()?))
     }
 
     /// It counts processor time unless it is told otherwise.
@@ -109,11 +118,17 @@ impl Test {
         ["speed", "-mr", "-seconds", "1"].into_iter().chain(elapsed).chain([self.name]).collect()
     }
 
-    fn read(&self, text: &str) -> Result<f64> {
+    /// Operations a second of one process.
+    fn rate(&self, text: &str) -> Result<f64> {
         let fields = text.lines().find_map(|line| line.strip_prefix(self.line));
         let rate = fields.and_then(|fields| fields.split(':').nth(self.field)?.parse::<f64>().ok()).filter(|rate| *rate > 0.0);
-        rate.map(|rate| 1e9 / rate).ok_or_else(|| failed(format!("`openssl speed -mr {}` printed no figure", self.name)))
+        rate.ok_or_else(|| failed(format!("`openssl speed -mr {}` printed no figure", self.name)))
     }
+}
+
+/// Nanoseconds of an operation as one process sees it in the mean, operations a second of all.
+fn together(rates: &[f64]) -> (f64, f64) {
+    (rates.iter().map(|rate| 1e9 / rate).sum::<f64>() / rates.len() as f64, rates.iter().sum())
 }
 
 fn failed(reason: String) -> Error {
@@ -131,14 +146,14 @@ mod tests {
 
     #[test]
     fn each_figure_is_found_in_its_line() {
-        let rate = |algorithm| (1e9 / test(algorithm).unwrap().read(PRINTED).unwrap()).round();
+        let rate = |algorithm| test(algorithm).unwrap().rate(PRINTED).unwrap().round();
         assert_eq!(rate(Algorithm::Rsa1024Private), 10241.0);
         assert_eq!(rate(Algorithm::Rsa1024Public), 164_769.0);
         assert_eq!(rate(Algorithm::EcdsaP256Sign), 46859.0);
         assert_eq!(rate(Algorithm::EcdsaP256Verify), 15524.0);
         assert_eq!(rate(Algorithm::X25519), 27800.0);
         assert_eq!(rate(Algorithm::Ed25519Sign), 18963.0);
-        let error = test(Algorithm::X25519).unwrap().read("").unwrap_err();
+        let error = test(Algorithm::X25519).unwrap().rate("").unwrap_err();
         assert!(error.to_string().contains("ecdhx25519"), "{error}");
     }
 
@@ -147,6 +162,18 @@ mod tests {
         let arguments = |cpu| test(Algorithm::X25519).unwrap().arguments(cpu).join(" ");
         assert_eq!(arguments(true), "speed -mr -seconds 1 ecdhx25519");
         assert_eq!(arguments(false), "speed -mr -seconds 1 -elapsed ecdhx25519");
+    }
+
+    #[test]
+    fn threads_are_compared_with_as_many_processes() {
+        assert_eq!(together(&[1e6]), (1000.0, 1e6));
+        assert_eq!(together(&[1e6, 0.5e6]), (1500.0, 1.5e6));
+        let figures = test(Algorithm::X25519).unwrap().measure(false, 2);
+        match figures {
+            // Two processes took a second each: one of them alone cannot have done what both did.
+            Ok((ns, per_s)) => assert!(per_s * ns > 1.9e9, "{ns} ns, {per_s} a second"),
+            Err(error) => println!("skipped: {error}"),
+        }
     }
 
     #[test]

@@ -49,6 +49,9 @@ pub(crate) struct Report {
 pub(crate) struct Column {
     pub(crate) name: String,
     pub(crate) modelled: bool,
+    /// The engines behind it, where it may be one or another; none in what was kept before that was noted.
+    #[serde(default)]
+    pub(crate) engine: Option<String>,
 }
 
 /// One size.
@@ -98,7 +101,7 @@ pub(crate) struct Measured {
     pub(crate) compared_by: Option<Yardstick>,
     /// Whether it is slower than allowed.
     pub(crate) verdict: Option<Verdict>,
-    /// Of operations timed one by one, in nanoseconds.
+    /// Of calls timed one by one, in nanoseconds; a call may be of several operations.
     pub(crate) latency_ns: Option<Latency>,
     /// Each round's nanoseconds of an operation.
     pub(crate) rounds_ns: Vec<f64>,
@@ -114,6 +117,14 @@ pub(crate) struct Latency {
     pub(crate) max: u64,
     /// How many calls were timed.
     pub(crate) calls: u64,
+    /// Operations that each call did.
+    #[serde(default = "one")]
+    pub(crate) operations: usize,
+}
+
+/// What was kept before calls of several were told apart says nothing of their number.
+fn one() -> usize {
+    1
 }
 
 impl Report {

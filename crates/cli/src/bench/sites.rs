@@ -2,13 +2,14 @@
 
 use super::job::{Job, tolerate};
 use super::openssl::OpenSsl;
-use crate::broker_link::Link;
-use crate::failure::{Exit, Failure};
+use crate::broker_link::{Link, probe, socket_path};
+use crate::failure::Failure;
 use crate::terminal::say;
 use bywash_client::{Client, Config, Route};
 use bywash_core::route::route_index;
 use bywash_core::{Algorithm, Direction, Engine, Error, Keyed, OwnedOperation, Place, Result, SessionParams, Task};
 use bywash_manager::{EngineName, Manager, ManagerConfig, SessionId};
+use bywash_measure::turns::Figure;
 use bywash_protocol::StatsFormat;
 use std::path::Path;
 use std::sync::{Arc, mpsc};
@@ -54,6 +55,11 @@ pub(crate) trait Site: Sync {
         false
     }
 
+    /// The engines behind it, where it may be one or another.
+    fn engines(&self) -> Option<String> {
+        None
+    }
+
     /// Whether its cycles are the calling core's.
     fn computes_in_the_calling_thread(&self) -> bool {
         false
@@ -82,8 +88,8 @@ pub(crate) trait Site: Sync {
     /// Opens a session there, for one thread.
     fn open(&self, params: &SessionParams, direction: Direction) -> Result<Run<'_>>;
 
-    /// A figure (nanoseconds of an operation) that it measures itself, where its operations cannot be run one by one.
-    fn figure(&self, _algorithm: Algorithm) -> Option<Box<dyn FnMut() -> Result<f64>>> {
+    /// Figures that it measures itself with so many threads, where its operations cannot be run one by one.
+    fn figure(&self, _algorithm: Algorithm, _threads: usize) -> Option<Figure<'_, Error>> {
         None
     }
 }
@@ -104,6 +110,8 @@ pub(crate) struct Sites {
     all: Vec<Box<dyn Site>>,
     routes: Vec<Place>,
     broker: Option<Client>,
+    /// Other processes that work for one of the places.
+    pub(crate) workers: Vec<u32>,
 }
 
 impl Sites {
@@ -114,7 +122,7 @@ impl Sites {
         let named = !wanted.places.is_empty();
         let places = if named { wanted.places } else { default };
         let has = |place| places.contains(&place);
-        let mut sites = Self { all: Vec::new(), routes: Vec::new(), broker: None };
+        let mut sites = Self { all: Vec::new(), routes: Vec::new(), broker: None, workers: Vec::new() };
         let here = bywash_manager::here();
         if has(P::Here) {
             sites.all.push(Box::new(InPlace { name: HERE, engine: here.clone() }));
@@ -145,16 +153,19 @@ impl Sites {
     }
 
     fn find_broker(&mut self, socket: Option<&Path>, named: bool) -> core::result::Result<(), Failure> {
-        let path = crate::broker_link::socket_path(socket);
-        match crate::broker_link::probe(&path) {
-            Ok(_) => {
-                self.broker = Some(client(&path, Route::Auto));
-                self.all.push(Box::new(Broker { client: client(&path, Route::Queue), modelled: serves_a_model(&path)? }));
-                Ok(())
-            }
-            Err(error) if named => Err(Failure::new(Exit::NoBroker, format!("no broker: {error}; start one with `bywash serve`"))),
-            Err(_) => Ok(()),
+        let path = socket_path(socket);
+        if !named && probe(&path).is_err() {
+            return Ok(());
         }
+        let mut link = Link::connect(&path)?;
+        let engines = crate::top::parse(&link.stats(StatsFormat::Json)?)?.engines;
+        self.workers.push(link.broker);
+        self.broker = Some(client(&path, Route::Auto));
+        // What it serves may go to any of them.
+        let modelled = engines.iter().any(|engine| engine.modelled);
+        let engines = listed(engines.iter().map(|engine| engine.name.as_str()));
+        self.all.push(Box::new(Broker { client: client(&path, Route::Queue), modelled, engines }));
+        Ok(())
     }
 
     /// Those that have something to show for an algorithm.
@@ -177,10 +188,9 @@ impl Sites {
     }
 }
 
-/// Whether a broker has an engine whose times come from a model; what it served may have gone there.
-fn serves_a_model(path: &Path) -> core::result::Result<bool, Failure> {
-    let stats = crate::top::parse(&Link::connect(path)?.stats(StatsFormat::Json)?)?;
-    Ok(stats.engines.iter().any(|engine| engine.modelled))
+/// Engines in one word.
+fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    names.collect::<Vec<_>>().join("+")
 }
 
 fn client(path: &Path, route: Route) -> Client {
@@ -260,6 +270,10 @@ impl Site for Queue {
         self.0.engines().iter().any(|engine| engine.is_modelled())
     }
 
+    fn engines(&self) -> Option<String> {
+        Some(listed(self.0.engines().iter().map(|engine| engine.name())))
+    }
+
     fn open(&self, params: &SessionParams, _: Direction) -> Result<Run<'_>> {
         let queued = Queued { manager: self.0.clone(), session: self.0.open(0, params.clone())?, algorithm: params.algorithm() };
         Ok(Box::new(move |operations| queued.run(operations)))
@@ -304,6 +318,7 @@ impl Drop for Queued {
 struct Broker {
     client: Client,
     modelled: bool,
+    engines: String,
 }
 
 impl Site for Broker {
@@ -313,6 +328,10 @@ impl Site for Broker {
 
     fn is_modelled(&self) -> bool {
         self.modelled
+    }
+
+    fn engines(&self) -> Option<String> {
+        Some(self.engines.clone())
     }
 
     /// A client whose broker goes away works by itself, which is not what is measured here.

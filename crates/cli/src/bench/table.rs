@@ -152,9 +152,12 @@ fn latencies(report: &Report, text: &mut String) {
     let mut grid = vec![["latency", "", "p50", "p90", "p99", "p99.9", "max", "calls"].map(str::to_owned).to_vec()];
     for row in &report.rows {
         for (column, cell) in report.places.iter().zip(&row.cells) {
-            let Some(Latency { p50, p90, p99, p999, max, calls }) = cell.measured().and_then(|cell| cell.latency_ns) else { continue };
+            let Some(Latency { p50, p90, p99, p999, max, calls, operations }) = cell.measured().and_then(|cell| cell.latency_ns) else {
+                continue;
+            };
             let size = if report.public_key { String::new() } else { show(row.bytes) };
-            let mut line = vec![size, column.name.clone()];
+            let together = if operations > 1 { format!(", {operations} together") } else { String::new() };
+            let mut line = vec![size, format!("{}{together}", column.name)];
             line.extend([p50, p90, p99, p999, max].map(|ns| time(ns as f64)));
             line.push(crate::terminal::thousands(calls));
             grid.push(line);
@@ -236,7 +239,7 @@ pub(crate) mod tests {
     }
 
     pub(crate) fn report(rows: &[(usize, f64, f64, &str)]) -> Report {
-        let column = |name: &str| Column { name: name.into(), modelled: name == "queue" };
+        let column = |name: &str| Column { name: name.into(), modelled: name == "queue", engine: (name == "queue").then(|| "cpu".into()) };
         let rows =
             rows.iter().map(|&(bytes, a, b, routed)| Row { bytes, cells: vec![cell(a), cell(b)], routed: Some(routed.into()) }).collect();
         let places = vec![column("here"), column("queue")];
@@ -316,7 +319,7 @@ pub(crate) mod tests {
             cell.against_openssl = Some(Interval { low: 2.4, mid: 2.5, high: 2.6 });
             cell.against_baseline = Some(Interval { low: 0.8, mid: 0.85, high: 0.9 });
             cell.verdict = Some(Verdict::Slower);
-            cell.latency_ns = Some(Latency { p50: 10, p90: 20, p99: 30_000, p999: 40_000, max: 50_000_000, calls: 1000 });
+            cell.latency_ns = Some(Latency { p50: 10, p90: 20, p99: 30_000, p999: 40_000, max: 50_000_000, calls: 1000, operations: 8 });
         }
         let text = text(&report, false);
         for part in [
@@ -330,6 +333,7 @@ pub(crate) mod tests {
             "30.0 us",
             "50.0 ms",
             "1,000",
+            "here, 8 together",
         ] {
             assert!(text.contains(part), "{part} in {text}");
         }
