@@ -266,9 +266,20 @@ impl Shared {
                 });
             }
         };
-        self.telemetry.recorder.start(owner, self.config.manager.now(), into, Box::new(drain))?;
+        let weak = Arc::downgrade(self);
+        let failed = move || {
+            tracing::warn!(owner, "a recording cannot be written any more");
+            if let Some(shared) = weak.upgrade() {
+                shared.board.set_recording(false);
+            }
+        };
+        self.telemetry.recorder.start(owner, self.config.manager.now(), into, Box::new(drain), Box::new(failed))?;
         self.each_client(Client::skip_trace);
         self.board.set_recording(true);
+        // It may have failed before that was announced.
+        if !self.telemetry.recorder.is_active() {
+            self.board.set_recording(false);
+        }
         tracing::info!(owner, "recording");
         Ok(())
     }

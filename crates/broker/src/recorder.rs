@@ -30,7 +30,8 @@ const END_BOUND: Duration = Duration::from_secs(5);
 
 #[derive(Default)]
 pub(crate) struct Recorder {
-    active: AtomicBool,
+    /// Not any more, once nothing more can be written; whose recording it is learns why when it ends it.
+    active: Arc<AtomicBool>,
     running: Mutex<Option<Running>>,
 }
 
@@ -55,14 +56,18 @@ impl Running {
 /// Empties the clients' trace rings. Calls back after each of them, for what was in one to be written: the queue has room for the fullest, and not for those of all.
 pub(crate) type Drain = Box<dyn Fn(&mut dyn FnMut()) + Send>;
 
+/// What is to be done when a recording cannot be written any more.
+pub(crate) type Failed = Box<dyn FnOnce() + Send>;
+
 impl Recorder {
     /// Whether a recording runs.
     pub(crate) fn is_active(&self) -> bool {
         self.active.load(Relaxed)
     }
 
-    /// Begins. `owner` is the client that asked, 0 for this process; `drain` is called until it is over.
-    pub(crate) fn start(&self, owner: u32, zero: Time, into: Box<dyn Write + Send>, drain: Drain) -> Result<()> {
+    /// Begins. `owner` is the client that asked, 0 for this process; `drain` is called until it is over; `failed`
+    /// once nothing more can be written.
+    pub(crate) fn start(&self, owner: u32, zero: Time, into: Box<dyn Write + Send>, drain: Drain, failed: Failed) -> Result<()> {
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(other) = &*running {
             let who = if other.owner == 0 { "this broker's owner".to_owned() } else { format!("client {}", other.owner) };
@@ -72,11 +77,22 @@ impl Recorder {
         let (ended, end) = sync_channel(1);
         let thread = std::thread::Builder::new().name("bywash-record".into()).stack_size(crate::client::STACK_BYTES);
         let dropped = Arc::<AtomicU64>::default();
-        let lost = dropped.clone();
-        let body = move || drop(ended.send(write_all(BufWriter::new(into), &lines, &drain, &lost)));
-        thread.spawn(body).map_err(|error| Error::Unavailable { what: format!("cannot start the recorder's thread: {error}") })?;
-        *running = Some(Running { owner, sender, end, dropped, zero, zero_ns: bywash_protocol::monotonic_ns() });
+        let (lost, active) = (dropped.clone(), self.active.clone());
         self.active.store(true, Relaxed);
+        let body = move || {
+            let written = write_all(BufWriter::new(into), &lines, &drain, &lost);
+            if written.is_err() {
+                active.store(false, Relaxed);
+                failed();
+            }
+            // Whoever ended it may have had no patience.
+            drop(ended.send(written));
+        };
+        thread.spawn(body).map_err(|error| {
+            self.active.store(false, Relaxed);
+            Error::Unavailable { what: format!("cannot start the recorder's thread: {error}") }
+        })?;
+        *running = Some(Running { owner, sender, end, dropped, zero, zero_ns: bywash_protocol::monotonic_ns() });
         Ok(())
     }
 
@@ -232,7 +248,7 @@ mod tests {
     fn a_recording_ends_with_what_it_lost_if_it_lost_any() {
         for lost in [0, 12, u64::MAX] {
             let (recorder, text) = (Recorder::default(), Text::default());
-            recorder.start(0, Time::ZERO, Box::new(text.clone()), Box::new(|_| ())).unwrap();
+            recorder.start(0, Time::ZERO, Box::new(text.clone()), Box::new(|_| ()), Box::new(|| ())).unwrap();
             let (direction, algorithm) = (Direction::Compute, Algorithm::Sha256);
             let entry = TraceEntry { arrival_ns: 1, start_ns: 1, done_ns: 2, bytes: 9, session: 1, algorithm, direction, calls: 3 };
             recorder.note_claimed(7, &Arc::default(), entry);
@@ -245,5 +261,32 @@ mod tests {
             let record: Record = lines[1].parse().unwrap();
             assert_eq!((lines[0], record.bytes, record.calls, lines.len()), (HEADER, 9, 3, 2 + usize::from(lost > 0)));
         }
+    }
+
+    /// A volume that is full.
+    struct Full;
+
+    impl Write for Full {
+        fn write(&mut self, _: &[u8]) -> std::io::Result<usize> {
+            Err(std::io::ErrorKind::StorageFull.into())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_recording_that_cannot_be_written_is_active_no_more_and_says_why() {
+        let recorder = Recorder::default();
+        let (tell, told) = sync_channel(1);
+        recorder.start(7, Time::ZERO, Box::new(Full), Box::new(|_| ()), Box::new(move || tell.send(()).unwrap())).unwrap();
+        told.recv().unwrap();
+        assert!(!recorder.is_active());
+        assert_eq!(recorder.owner(), Some(7), "its owner ends it");
+        let error = recorder.stop(7).unwrap_err().to_string();
+        assert!(error.contains("could not be written: no storage space"), "{error}");
+        recorder.start(8, Time::ZERO, Box::new(Text::default()), Box::new(|_| ()), Box::new(|| ())).unwrap();
+        assert!(recorder.is_active() && recorder.stop(8).is_ok(), "another begins");
     }
 }

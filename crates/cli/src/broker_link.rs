@@ -3,7 +3,7 @@
 use crate::failure::{Exit, Failure};
 use bywash_core::Error;
 use bywash_protocol::socket::{ControlSocket, Packet};
-use bywash_protocol::{BrokerMessage, ClientMessage, KeyCommand, KeyInfo, Role, StatsFormat, VERSION};
+use bywash_protocol::{BoardView, BrokerMessage, ClientMessage, KeyCommand, KeyInfo, Role, StatsFormat, VERSION};
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
@@ -49,6 +49,7 @@ pub(crate) struct Link {
     packet: Packet,
     requests: u32,
     path: PathBuf,
+    board: Option<BoardView>,
     /// The broker's process, by its own word.
     pub(crate) broker: u32,
 }
@@ -57,10 +58,13 @@ impl Link {
     /// Connects. It is no part of any run, and so in no run's account.
     pub(crate) fn connect(path: &Path) -> Result<Self, Failure> {
         let socket = ControlSocket::connect(path).map_err(|error| refused(path, &error))?;
-        let mut link = Self { socket, packet: Packet::new(), requests: 0, path: path.to_owned(), broker: 0 };
+        let mut link = Self { socket, packet: Packet::new(), requests: 0, path: path.to_owned(), board: None, broker: 0 };
         let hello = ClientMessage::Hello { version: VERSION, role: Role::Observe, comm: "bywash", run: None };
         match link.ask(&hello, &[])? {
-            BrokerMessage::Welcome { broker_pid, .. } => Ok(Self { broker: broker_pid, ..link }),
+            BrokerMessage::Welcome { broker_pid, .. } => {
+                let board = link.packet.files.pop().and_then(|file| BoardView::open(file).ok());
+                Ok(Self { broker: broker_pid, board, ..link })
+            }
             other => Err(unexpected(&other)),
         }
     }
@@ -89,6 +93,12 @@ impl Link {
             BrokerMessage::Recording { .. } => Ok(()),
             other => Err(unexpected(&other)),
         }
+    }
+
+    /// Whether a recording goes on: not one that could not be written any more. [`stop_recording`](Self::stop_recording) then says why. A broker
+    /// that ends writes it to its end, and closes the connection.
+    pub(crate) fn is_recorded(&self) -> bool {
+        self.board.as_ref().is_none_or(|board| board.is_recording() || board.is_draining())
     }
 
     /// Ends the recording; gives the records written and those lost.

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// How often a recording looks whether it is to end.
+/// How often a recording looks whether it is to end, or has: what cannot be written any more is told at once.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// `bywash record`
@@ -84,7 +84,7 @@ fn attached(args: &Args) -> Result<(), Failure> {
     link.start_recording(draft.file())?;
     draft.keep()?;
     let end = args.duration.map(|duration| Instant::now() + duration);
-    while !stop.load(Ordering::Relaxed) && end.is_none_or(|end| Instant::now() < end) && !link.has_ended() {
+    while !stop.load(Ordering::Relaxed) && end.is_none_or(|end| Instant::now() < end) && !link.has_ended() && link.is_recorded() {
         std::thread::sleep(LOOK);
     }
     let output = args.output.display();

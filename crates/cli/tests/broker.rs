@@ -5,8 +5,10 @@ mod support;
 
 use bywash_broker::Stats;
 use bywash_core::trace::{HEADER, Record, by_arrival};
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use std::fs;
 use std::io::Read;
+use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -203,6 +205,22 @@ fn a_recording_ends_with_its_broker() {
     assert_eq!(record.wait().code(), Some(3));
     let said = log_of(&mut record);
     assert!(said.contains("broker.sock has ended") && said.contains(trace.to_str().unwrap()), "{said}");
+}
+
+#[test]
+fn a_recording_that_cannot_be_written_ends_at_once_and_says_why() {
+    let served = Served::start(&[]);
+    // A file that cannot grow, as in a volume that is full.
+    let file = memfd_create("full", MemfdFlags::ALLOW_SEALING).unwrap();
+    fcntl_add_seals(&file, SealFlags::GROW).unwrap();
+    let path = format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd());
+    let mut record = Running::start(&mut served.command(&["record", "--for", "1h", "-o", &path]));
+    assert_eq!(record.wait().code(), Some(1));
+    let said = log_of(&mut record);
+    assert!(said.contains(&path) && said.contains("could not be written"), "{said}");
+    assert!(!served.stats().recording);
+    let trace = served.folder.path().join("trace.csv");
+    succeed(served.command(&["record", "--for", "10ms", "-o"]).arg(&trace));
 }
 
 #[test]

@@ -10,8 +10,8 @@
 //! ```
 //!
 //! The fields from `request` to `reason` are those of a request that a broker served, and empty for one that its program computed in place; `calls` says in how many calls its program passed
-//! the bytes. A last line that begins with `#` says how many requests are missing because the recorder did not keep up; without it none is. Recordings of before `calls` end with
-//! `program`, still older ones with `done_ns`, and are read as ever: the header says how many fields the lines have.
+//! the bytes. A last line that begins with `#` says how many requests are missing because the recorder did not keep up; without it none is, unless the
+//! file could not be written to its end, which `bywash record` says. Recordings of before `calls` end with `program`, still older ones with `done_ns`, and are read as ever: the header says how many fields the lines have.
 //!
 //! Recordings may stand one after the other in a file, each with its header. What comes later is read as later, and of other clients.
 //!
