@@ -164,6 +164,10 @@ impl Calibration<'_> {
     fn end(self) -> bool {
         let doubts = if self.measured { self.watch.end().warnings() } else { Vec::new() };
         doubts.iter().for_each(|doubt| self.told.note(&format!("this machine is noisy: {doubt}")));
+        if self.folder.is_some() && !doubts.is_empty() {
+            let again = if self.args.full { "--full" } else { "--force" };
+            self.told.note(&format!("what was measured is kept all the same; on a quiet machine `bywash calibrate {again}` puts it right"));
+        }
         self.told.end();
         self.interrupt.came()
     }

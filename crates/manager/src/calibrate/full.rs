@@ -1,7 +1,8 @@
 //! The thorough calibration: every algorithm at sizes from 16 bytes to beyond the caches, lines fitted through them, batches of every number.
 
 use super::fit::fit;
-use super::{TIMES_MIN, each_ns, launches, runs_ns, sample, setup, together};
+use super::samples::input_len;
+use super::{Measured, TIMES_MIN, each_ns, launches, runs_ns, sample, setup, together};
 use bywash_core::{Algorithm, CostCurve, CostSheet, Engine, Error, Keyed, Result};
 use std::time::{Duration, Instant};
 
@@ -25,8 +26,8 @@ pub struct Thorough<'a> {
     pub go_on: &'a dyn Fn() -> bool,
 }
 
-/// Measures these algorithms on an engine. One that the engine fails to do is left off the sheet. What was measured until an early end is
-/// on the `earlier` sheet, in place of what that had of the same algorithms.
+/// Measures these algorithms on an engine. One that the engine fails to do is left off the sheet. What an `earlier` sheet has of others, and the
+/// way to a broker, stays. What was measured until an early end is on the earlier sheet, in place of what that had of the same algorithms.
 pub fn measure_full(engine: &dyn Engine, algorithms: &[Algorithm], earlier: Option<CostSheet>, thorough: Thorough<'_>) -> CostSheet {
     let Thorough { time, begin, go_on } = thorough;
     let mut curves = Vec::with_capacity(algorithms.len());
@@ -36,10 +37,26 @@ pub fn measure_full(engine: &dyn Engine, algorithms: &[Algorithm], earlier: Opti
             curves.push((algorithm, curve, handover_ns));
         }
     }
-    let mut sheet = earlier.filter(|_| !go_on()).unwrap_or_else(|| super::head(engine, algorithms));
+    let (mut sheet, others) = match earlier {
+        Some(earlier) if !go_on() => (earlier, Vec::new()),
+        earlier => after(earlier, engine, algorithms),
+    };
     super::put(&mut sheet, curves);
+    super::put(&mut sheet, others);
     super::host::put(&mut sheet, engine, algorithms);
     sheet
+}
+
+/// A new sheet, and what goes onto it from an earlier one: curves of algorithms that are not measured now.
+fn after(earlier: Option<CostSheet>, engine: &dyn Engine, algorithms: &[Algorithm]) -> (CostSheet, Vec<Measured>) {
+    let mut sheet = super::head(engine, algorithms);
+    let Some(earlier) = earlier else { return (sheet, Vec::new()) };
+    sheet.reach_broker_ns = earlier.reach_broker_ns;
+    let other = |(name, curve): (String, CostCurve)| {
+        let algorithm = name.parse().ok().filter(|algorithm| !algorithms.contains(algorithm))?;
+        Some((algorithm, curve, launches(engine, algorithm).then_some(earlier.handover_ns)))
+    };
+    (sheet, earlier.algorithms.into_iter().filter_map(other).collect())
 }
 
 /// The longest text: CCM counts it in three bytes beside the usual nonce of twelve (SP 800-38C A.1).
@@ -58,8 +75,9 @@ fn curve(engine: &dyn Engine, algorithm: Algorithm, time: Duration, go_on: &dyn 
         let batch = together.iter().zip(batch).map(|(&(_, count), ns)| (count as u64, ns)).collect();
         return Ok((CostCurve { setup_ns, points: vec![(0, single[0])], batch, ..CostCurve::default() }, None));
     }
-    let sizes = sizes().into_iter().filter(|&size| size <= longest(algorithm));
-    let what: Vec<_> = sizes.map(|size| (size, together(engine, algorithm, size))).collect();
+    let mut sizes: Vec<_> = sizes().into_iter().filter(|&size| size <= longest(algorithm)).map(|size| input_len(algorithm, size)).collect();
+    sizes.dedup();
+    let what: Vec<_> = sizes.into_iter().map(|size| (size, together(engine, algorithm, size))).collect();
     let handover_ns = if launches(engine, algorithm) { shortest(&[(what[0].0, 1)])?.first().copied() } else { None };
     let times = shortest(&what)?;
     let points: Vec<(u64, f64)> =
@@ -140,6 +158,30 @@ mod tests {
                 assert_eq!(sheet.curve(known), measured_before.curve(known), "{looks}");
             }
         }
+    }
+
+    #[test]
+    fn what_is_not_measured_anew_stays() {
+        let engine = CpuEngine::new();
+        let mut earlier = super::super::measure(&engine, &[Algorithm::Sha256, Algorithm::Sha1, Algorithm::X25519], Duration::ZERO);
+        earlier.reach_broker_ns = Some(5000.0);
+        let thorough = Thorough { time: TIME, begin: &mut |_| {}, go_on: &|| true };
+        let sheet = measure_full(&engine, &[Algorithm::Sha256], Some(earlier.clone()), thorough);
+        assert!(!sheet.curve(Algorithm::Sha256).unwrap().segments.is_empty());
+        assert_eq!(
+            (sheet.curve(Algorithm::Sha1), sheet.curve(Algorithm::X25519)),
+            (earlier.curve(Algorithm::Sha1), earlier.curve(Algorithm::X25519))
+        );
+        assert_eq!(sheet.reach_broker_ns, Some(5000.0));
+    }
+
+    #[test]
+    fn modes_of_whole_blocks_have_the_sizes_that_were_measured() {
+        let thorough = Thorough { time: TIME, begin: &mut |_| {}, go_on: &|| true };
+        let sheet = measure_full(&CpuEngine::new(), &[Algorithm::Aes128Cbc], None, thorough);
+        let sizes: Vec<u64> = sheet.curve(Algorithm::Aes128Cbc).unwrap().points.iter().map(|&(bytes, _)| bytes).collect();
+        assert_eq!(sizes[..4], [16, 32, 48, 64]);
+        assert!(sizes.iter().all(|bytes| bytes % 16 == 0) && sizes.is_sorted_by(|a, b| a < b), "{sizes:?}");
     }
 
     #[test]

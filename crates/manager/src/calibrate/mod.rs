@@ -71,8 +71,11 @@ fn measure_onto(sheet: &mut CostSheet, engine: &dyn Engine, algorithms: &[Algori
     host::put(sheet, engine, algorithms);
 }
 
+/// A curve, and the hand-over that it was measured beside.
+type Measured = (Algorithm, CostCurve, Option<f64>);
+
 /// Puts curves on a sheet, each with the hand-over that it was measured beside, if it was: the shortest is the sheet's, unless it has one, and what others took beyond that is theirs.
-fn put(sheet: &mut CostSheet, curves: Vec<(Algorithm, CostCurve, Option<f64>)>) {
+fn put(sheet: &mut CostSheet, curves: Vec<Measured>) {
     if sheet.handover_ns == 0.0 {
         sheet.handover_ns = curves.iter().filter_map(|(_, _, ns)| *ns).min_by(f64::total_cmp).unwrap_or(0.0);
     }

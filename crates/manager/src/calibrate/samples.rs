@@ -41,9 +41,16 @@ fn key(algorithm: Algorithm) -> Result<Key> {
     })
 }
 
+/// The bytes of an operation of about `size`: modes of whole blocks take the next that they can have.
+pub(super) fn input_len(algorithm: Algorithm, size: usize) -> usize {
+    match algorithm.kind() {
+        Kind::Cipher { block, .. } => size.div_ceil(block).max(1) * block,
+        _ => size,
+    }
+}
+
 fn input(algorithm: Algorithm, size: usize) -> Vec<u8> {
     match algorithm.kind() {
-        Kind::Cipher { block, .. } => vec![5; size.div_ceil(block).max(1) * block],
         // The first byte keeps it below the modulus.
         Kind::RsaPrivate { bits } | Kind::RsaPublic { bits } => [vec![0], vec![5; bits / 8 - 1]].concat(),
         Kind::EcdsaSign { scalar } | Kind::EcdsaVerify { scalar } => vec![5; scalar],
@@ -52,7 +59,7 @@ fn input(algorithm: Algorithm, size: usize) -> Vec<u8> {
         // As long as what TLS 1.3 has signed under SHA-256 (RFC 8446 s4.4.3).
         Kind::EddsaSign { .. } => vec![5; 130],
         Kind::PublicValue { .. } => Vec::new(),
-        _ => vec![5; size],
+        _ => vec![5; input_len(algorithm, size)],
     }
 }
 
