@@ -3,6 +3,7 @@
 use crate::load::{Load, Seen};
 use crate::rivals::{Engine, Spent};
 use crate::servers::Server;
+use bywash_measure::statistics::median;
 use serde::Serialize;
 use std::fmt::Write;
 
@@ -92,9 +93,8 @@ impl Sample {
         let mut middle = rounds.pop()?;
         rounds.push(middle.clone());
         for figure in FIGURES {
-            let mut values: Vec<f64> = rounds.iter_mut().map(|sample| *figure(sample)).collect();
-            values.sort_by(f64::total_cmp);
-            *figure(&mut middle) = values[values.len() / 2];
+            let values: Vec<f64> = rounds.iter_mut().map(|sample| *figure(sample)).collect();
+            *figure(&mut middle) = median(&values);
         }
         let worst = rounds.into_iter().max_by(|a, b| a.failed.total_cmp(&b.failed))?;
         Some(Self { failed: worst.failed, failures: worst.failures, ..middle })
@@ -134,4 +134,47 @@ pub(crate) fn csv(samples: &[Sample]) -> String {
         );
     }
     text
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// What was served of what was offered.
+    pub(crate) fn point(offered_per_s: f64, connections_per_s: f64) -> Sample {
+        Sample {
+            server: "nginx",
+            engine: "software".into(),
+            key: "RSA-2048",
+            tls: "1.2",
+            resumed: false,
+            client_certificate: false,
+            page: "1024".into(),
+            at_a_time: 1,
+            offered_per_s,
+            connections_per_s,
+            p50_ms: 1.0,
+            p90_ms: 1.0,
+            p99_ms: 1.0,
+            handshake_p50_ms: 1.0,
+            server_cpu_us: 1.0,
+            client_cpu_us: 1.0,
+            broker_cpu_us: 0.0,
+            behind_cpu_us: 0.0,
+            per_server_cpu_s: 1.0,
+            resumed_share: 0.0,
+            failed: 0.0,
+            failures: String::new(),
+        }
+    }
+
+    #[test]
+    fn the_median_of_two_rounds_lies_between_them() {
+        let median = |rates: &[f64]| Sample::median(rates.iter().map(|&rate| point(0.0, rate)).collect()).unwrap().connections_per_s;
+        assert_eq!((median(&[100.0, 200.0]), median(&[300.0, 100.0, 200.0]), median(&[7.0])), (150.0, 200.0, 7.0));
+        let failing = vec![Sample { failed: 2.0, failures: "two".into(), ..point(0.0, 1.0) }, point(0.0, 1.0), point(0.0, 1.0)];
+        let worst = Sample::median(failing).unwrap();
+        assert_eq!((worst.failed, worst.failures.as_str()), (2.0, "two"));
+        assert!(Sample::median(Vec::new()).is_none());
+    }
 }

@@ -33,7 +33,8 @@ pub(super) fn run(bench: &mut Bench<'_>) -> Result<String> {
             let series = family(bench, &rivals, key)?;
             picture(bench, server, key, &series)?;
             for Series { name, points } in series {
-                let _ = writeln!(text, "  {:<8} {:<9} {name:<48} {:>7.0} /s", server.name(), key.name(), most(&points));
+                let most = most(&points).map_or_else(|| "none".to_owned(), |most| format!("{most:.0} /s"));
+                let _ = writeln!(text, "  {:<8} {:<9} {name:<48} {most:>10}", server.name(), key.name());
                 all.extend(points);
             }
         }
@@ -51,9 +52,9 @@ fn engines(server: Server, quick: bool) -> &'static [Engine] {
     }
 }
 
-/// The most that was served of a load of which it served nearly all.
-fn most(points: &[Sample]) -> f64 {
-    points.iter().map(|point| point.connections_per_s).fold(0.0, f64::max)
+/// The most that was served of a load of which it served nearly all; none, if it was overloaded by the least already.
+fn most(points: &[Sample]) -> Option<f64> {
+    points.iter().filter(|point| !was_overload(point)).map(|point| point.connections_per_s).reduce(f64::max)
 }
 
 /// All lines of one key on one server, load by load, so that rivals meet in the same minute.
@@ -88,7 +89,11 @@ fn family(bench: &mut Bench<'_>, rivals: &[Rival], key: Key) -> Result<Vec<Serie
 }
 
 fn is_overloaded(series: &Series) -> bool {
-    series.points.last().is_some_and(|last| last.connections_per_s < OVERLOADED * last.offered_per_s)
+    series.points.last().is_some_and(was_overload)
+}
+
+fn was_overload(point: &Sample) -> bool {
+    point.connections_per_s < OVERLOADED * point.offered_per_s
 }
 
 fn picture(bench: &Bench<'_>, server: Server, key: Key, series: &[Series]) -> Result<()> {
@@ -131,4 +136,17 @@ fn picture(bench: &Bench<'_>, server: Server, key: Key, series: &[Series]) -> Re
     };
     figure("figure3", &|name| name.starts_with("software"))?;
     figure("figure4", &|_| true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::tests::point;
+
+    #[test]
+    fn what_was_served_under_overload_is_not_the_most_without() {
+        let points = [point(100.0, 99.0), point(200.0, 190.0), point(400.0, 250.0)];
+        assert_eq!(most(&points), Some(190.0));
+        assert_eq!(most(&points[2..]), None);
+    }
 }

@@ -15,9 +15,11 @@ const PUBLISHED: [(&str, f64); 3] =
 struct Row {
     implementation: String,
     bits: usize,
-    ms: f64,
-    per_s: f64,
-    source: &'static str,
+    /// Neither, where it failed.
+    ms: Option<f64>,
+    per_s: Option<f64>,
+    /// `published`, `measured` or `modelled`; of what failed, why.
+    source: String,
 }
 
 pub(super) fn run(bench: &mut Bench<'_>) -> Result<String> {
@@ -26,12 +28,13 @@ pub(super) fn run(bench: &mut Bench<'_>) -> Result<String> {
     let published = |(implementation, ms): (&str, f64)| Row {
         implementation: implementation.into(),
         bits: 1024,
-        ms,
-        per_s: 1e3 / ms,
-        source: "published",
+        ms: Some(ms),
+        per_s: Some(1e3 / ms),
+        source: "published".into(),
     };
     let mut rows: Vec<Row> = PUBLISHED.into_iter().map(published).collect();
-    rows.push(Row { implementation: "the card, 32 x MEAC1024".into(), bits: 1024, ms: 40.0, per_s: 800.0, source: "published" });
+    let card = "the card, 32 x MEAC1024";
+    rows.push(Row { implementation: card.into(), bits: 1024, ms: Some(40.0), per_s: Some(800.0), source: "published".into() });
     for &bits in sizes {
         rows.extend(places(bench, bits, &["--cpu", "--slice", "100"], "measured")?);
         bench.step()?;
@@ -41,18 +44,26 @@ pub(super) fn run(bench: &mut Bench<'_>) -> Result<String> {
     let mut csv = "bits,implementation,ms,per_s,source\n".to_owned();
     let mut text = "Table 1: one private operation\n".to_owned();
     for Row { implementation, bits, ms, per_s, source } in &rows {
-        let _ = writeln!(csv, "{bits},\"{implementation}\",{ms:.5},{per_s:.1},{source}");
-        let _ = writeln!(text, "  {bits:>5} bits  {implementation:<34} {ms:>10.4} ms {per_s:>10.1} /s  {source}");
+        let figure = |figure: Option<f64>, digits| figure.map(|figure| format!("{figure:.digits$}"));
+        let cell = |value, digits| figure(value, digits).unwrap_or_default();
+        let shown = |value, digits| figure(value, digits).unwrap_or_else(|| "-".into());
+        let _ = writeln!(csv, "{bits},\"{implementation}\",{},{},{}", cell(*ms, 5), cell(*per_s, 1), quoted(source));
+        let _ = writeln!(text, "  {bits:>5} bits  {implementation:<34} {:>10} ms {:>10} /s  {source}", shown(*ms, 4), shown(*per_s, 1));
     }
     bench.table("table1", &csv, &rows)?;
     Ok(text)
+}
+
+/// A field of CSV that may hold a reason.
+fn quoted(text: &str) -> String {
+    if text.contains([',', '"', '\n']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_owned() }
 }
 
 /// What `bywash bench` says of each place.
 fn places(bench: &Bench<'_>, bits: usize, more: &[&str], source: &'static str) -> Result<Vec<Row>> {
     let mut command = Command::new(&bench.options.bywash);
     command.args(["bench", &format!("rsa-{bits}-private"), "--json"]).args(more).env("BYWASH_SOCKET", "none").env_remove("OPENSSL_CONF");
-    command.args(["--rounds", if bench.effort.quick { "1" } else { "3" }]);
+    command.args(["--rounds", &bench.effort.rounds.to_string()]);
     let said = output(&mut command)?;
     rows(&said, bits, source).ok_or_else(|| Error(format!("`{command:?}` says what is not understood here: {said}")))
 }
@@ -71,7 +82,9 @@ fn rows(said: &str, bits: usize, source: &'static str) -> Option<Vec<Row>> {
             "queue" => "the card, 32 x MEAC1024".to_owned(),
             other => other.to_owned(),
         };
-        Some(Row { implementation, bits, ms: cell["ns_per_op"].as_f64()? / 1e6, per_s: cell["ops_per_s"].as_f64()?, source })
+        let figure = |name: &str| cell[name].as_f64();
+        let source = cell["error"].as_str().map_or_else(|| source.to_owned(), |error| format!("failed: {error}"));
+        Some(Row { implementation, bits, ms: figure("ns_per_op").map(|ns| ns / 1e6), per_s: figure("ops_per_s"), source })
     };
     Some(each.filter_map(row).collect())
 }
@@ -86,9 +99,17 @@ mod tests {
     #[test]
     fn measured_and_modelled_are_told_apart() {
         let measured = rows(SAID, 1024, "measured").unwrap();
-        assert_eq!((measured.len(), measured[0].ms, measured[0].per_s), (2, 0.05, 20000.0));
+        assert_eq!((measured.len(), measured[0].ms, measured[0].per_s), (2, Some(0.05), Some(20000.0)));
         let modelled = rows(SAID, 1024, "modelled").unwrap();
-        assert_eq!((modelled.len(), modelled[0].ms, modelled[0].per_s), (1, 40.0, 800.0));
+        assert_eq!((modelled.len(), modelled[0].ms, modelled[0].per_s), (1, Some(40.0), Some(800.0)));
         assert!(rows("{}", 1024, "measured").is_none());
+    }
+
+    #[test]
+    fn what_failed_keeps_its_row_and_says_why() {
+        let said = SAID.replace(r#"{"ns_per_op": 50000.0, "ops_per_s": 20000.0}"#, r#"{"error": "no \"IFMA\", none"}"#);
+        let failed = &rows(&said, 1024, "measured").unwrap()[0];
+        assert_eq!((failed.ms, failed.per_s, failed.source.as_str()), (None, None, "failed: no \"IFMA\", none"));
+        assert_eq!(quoted(&failed.source), "\"failed: no \"\"IFMA\"\", none\"");
     }
 }

@@ -73,7 +73,7 @@ fn params() -> Result<SessionParams> {
 /// What encrypts files each time that it is called, and says how many.
 type Way<'a> = Box<dyn FnMut() -> Result<usize> + Send + 'a>;
 
-/// Rounds in which ways take turns; 3 s of each are shared among them.
+/// Rounds in which ways take turns, if the user has no other number; each is this part of 3 s long.
 const ROUNDS: usize = 5;
 
 /// What was counted in a round: files at the rate of 3 s, and the processor seconds of a file.
@@ -123,7 +123,7 @@ fn panicked(_: Box<dyn std::any::Any + Send>) -> Error {
 
 /// So many rounds as an experiment has.
 fn rounds<T>(options: &Options, round: impl FnMut(usize) -> Result<T>) -> Result<Vec<T>> {
-    (0..if options.quick { 1 } else { ROUNDS }).map(round).collect()
+    (0..options.rounds.unwrap_or(if options.quick { 1 } else { ROUNDS })).map(round).collect()
 }
 
 /// The median of what is taken from each of them.
