@@ -25,9 +25,11 @@ Examples:
   bywash reproduce kido --part latency
   bywash reproduce kido --list
 
-Servers are started on free ports of 127.0.0.1 and ended afterwards. Without --quick munetoh and
-kido take some twenty minutes, the others one to three; all want a machine that does nothing else.
-Ctrl-C ends it with the parts that are done; a second one at once, and servers may be left.")]
+Beside the tables, run.json says of each part when and on what it was run, and what else the
+machine did. Servers are started on free ports of 127.0.0.1 and ended afterwards. Without --quick
+munetoh and kido take some twenty minutes, the others one to three; all want a machine that does
+nothing else. Ctrl-C ends it with the parts that are done; a second one at once, and servers may be
+left.")]
 pub(crate) struct Args {
     /// The experiment, by its paper's key
     #[arg(value_name = "NAME", required_unless_present = "list", value_parser = experiment())]
@@ -38,7 +40,7 @@ pub(crate) struct Args {
     /// Only see whether all works: a minute or two instead of twenty, and figures that mean nothing
     #[arg(long)]
     quick: bool,
-    /// Rounds of each measurement, seeds of each simulation; figures are their medians [default: 3, of ciphers 7, seeds 24]
+    /// Rounds of each measurement, seeds of each simulation; figures are their medians [default: 3 or 5, of ciphers 7, seeds 24]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=100))]
     rounds: Option<u16>,
     /// Run this part alone; again for more

@@ -2,7 +2,7 @@
 //!
 //! `bywash reproduce` is the door to this crate. An experiment with servers drives programs and nothing else: the `bywash` command, `tls-load`, `openssl`,
 //! servers that it starts itself on free ports of 127.0.0.1 and ends by their own process. What it writes (CSV, SVG) lies
-//! beside the README that discusses it, in `experiments/NAME`.
+//! beside the README that discusses it, in `experiments/NAME`; `run.json` says of each part when, where and beside what it was run.
 //!
 //! # How it measures
 //!
@@ -15,6 +15,7 @@
 #![forbid(unsafe_code)]
 
 mod ciphers;
+mod circumstances;
 mod kido;
 mod load;
 mod munetoh;
@@ -28,6 +29,7 @@ mod servers;
 mod stage;
 mod takeda;
 
+use bywash_measure::noise::Watch;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -201,7 +203,12 @@ impl Experiment {
     pub fn run(&self, options: &Options, progress: &mut Tell<'_>) -> Result<Outcome> {
         self.check(options)?;
         std::fs::create_dir_all(&options.out).map_err(|error| io_error("make", &options.out, &error))?;
-        (self.run)(options, progress)
+        let watch = Watch::begin();
+        let outcome = (self.run)(options, progress)?;
+        let done = |part: &&&str| options.wants(part) && outcome.failed.iter().all(|(failed, _)| *failed != **part);
+        let parts: Vec<&str> = self.parts.iter().filter(done).copied().collect();
+        circumstances::note(options, &parts, &watch.end())?;
+        Ok(outcome)
     }
 }
 

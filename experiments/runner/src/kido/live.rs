@@ -44,7 +44,7 @@ struct Share {
 }
 
 /// What there is to run.
-struct Bench {
+pub(super) struct Bench {
     folder: tempfile::TempDir,
     fastdds: std::result::Result<Program, String>,
     fastdds_door: std::result::Result<PathBuf, String>,
@@ -58,39 +58,53 @@ struct Bench {
     next_domain: u32,
 }
 
-pub(super) fn run(options: &Options, progress: &mut Tell<'_>, outcome: &mut Outcome, latency: bool, shares: bool) -> Result<()> {
-    let mut bench = Bench::new(options)?;
-    let absent = [
-        (FASTDDS, bench.fastdds.as_ref().err()),
-        ("the door of Fast DDS", bench.fastdds_door.as_ref().err()),
-        (LATENCYTEST, bench.latencytest.as_ref().err()),
-        ("the library without cryptography", bench.nothing.as_ref().err()),
-        (CYCLONE, bench.cyclone.as_ref().err()),
-        ("the plug-in of Cyclone DDS", bench.cyclone_door.as_ref().err()),
-    ];
-    for (what, why) in absent {
-        if let Some(why) = why {
-            progress(Progress::Note(format!("{what} is absent here: {why}")))?;
-            let _ = writeln!(outcome.text, "\nABSENT on this machine: {what}: {why}");
-        }
-    }
-    if latency && bench.fastdds.is_ok() && bench.fastdds_door.is_ok() {
-        let calls = again(progress, || bench.by_run(options))?;
-        let _ =
-            writeln!(outcome.text, "\nFast DDS under `bywash run --dds -- PROGRAM`, LIVE: {calls:.0} calls of AES-GCM came to the library");
-    }
-    if latency {
-        let rows = bench.latencies(options, progress)?;
-        tell_latencies(options, outcome, &rows)?;
-    }
-    if shares && bench.fastdds.is_ok() && bench.fastdds_door.is_ok() {
-        let rows = bench.shares(options, progress)?;
-        tell_shares(options, outcome, &rows)?;
-    }
-    Ok(())
-}
-
 impl Bench {
+    /// What there is on this machine; what is not is told.
+    pub(super) fn prepare(options: &Options, progress: &mut Tell<'_>, outcome: &mut Outcome) -> Result<Self> {
+        let bench = Self::new(options)?;
+        let absent = [
+            (FASTDDS, bench.fastdds.as_ref().err()),
+            ("the door of Fast DDS", bench.fastdds_door.as_ref().err()),
+            (LATENCYTEST, bench.latencytest.as_ref().err()),
+            ("the library without cryptography", bench.nothing.as_ref().err()),
+            (CYCLONE, bench.cyclone.as_ref().err()),
+            ("the plug-in of Cyclone DDS", bench.cyclone_door.as_ref().err()),
+        ];
+        for (what, why) in absent {
+            if let Some(why) = why {
+                progress(Progress::Note(format!("{what} is absent here: {why}")))?;
+                let _ = writeln!(outcome.text, "\nABSENT on this machine: {what}: {why}");
+            }
+        }
+        Ok(bench)
+    }
+
+    fn has_fastdds_and_its_door(&self) -> bool {
+        self.fastdds.is_ok() && self.fastdds_door.is_ok()
+    }
+
+    /// The part `latency`.
+    pub(super) fn latency(&mut self, options: &Options, progress: &mut Tell<'_>, outcome: &mut Outcome) -> Result<()> {
+        if self.has_fastdds_and_its_door() {
+            let calls = again(progress, || self.by_run(options))?;
+            let _ = writeln!(
+                outcome.text,
+                "\nFast DDS under `bywash run --dds -- PROGRAM`, LIVE: {calls:.0} calls of AES-GCM came to the library"
+            );
+        }
+        let rows = self.latencies(options, progress)?;
+        tell_latencies(options, outcome, &rows)
+    }
+
+    /// The part `shares`.
+    pub(super) fn share(&mut self, options: &Options, progress: &mut Tell<'_>, outcome: &mut Outcome) -> Result<()> {
+        if self.has_fastdds_and_its_door() {
+            let rows = self.shares(options, progress)?;
+            tell_shares(options, outcome, &rows)?;
+        }
+        Ok(())
+    }
+
     fn new(options: &Options) -> Result<Self> {
         let folder =
             tempfile::tempdir().map_err(|error| Error(format!("cannot make a folder: {error}; set TMPDIR to a writable place")))?;

@@ -29,8 +29,22 @@ pub(crate) fn run(options: &Options, progress: &mut Tell<'_>) -> Result<Outcome>
     }
     let (latency, shares) = (options.wants("latency"), options.wants("shares"));
     if latency || shares {
-        let given = progress(Progress::Begin).and_then(|()| live::run(options, progress, &mut outcome, latency, shares));
-        outcome.took(if latency { "latency" } else { "shares" }, given);
+        match progress(Progress::Begin).and_then(|()| live::Bench::prepare(options, progress, &mut outcome)) {
+            Ok(mut bench) => {
+                if latency {
+                    let given = bench.latency(options, progress, &mut outcome);
+                    outcome.took("latency", given);
+                }
+                if shares {
+                    let given = progress(Progress::Begin).and_then(|()| bench.share(options, progress, &mut outcome));
+                    outcome.took("shares", given);
+                }
+            }
+            Err(error) => {
+                let wanted = PARTS[2..].iter().filter(|part| options.wants(part));
+                outcome.failed.extend(wanted.map(|&part| (part, error.clone())));
+            }
+        }
     }
     Ok(outcome)
 }

@@ -42,6 +42,10 @@ struct Row {
     bar_percent: Option<f64>,
 }
 
+/// The table's name, and its first line.
+const TABLE: &str = "sim-against-live";
+const HEADER: &str = "load,modelled,late,figure,live,simulated,error_percent,bar_percent\n";
+
 /// What is compared, with the bar that the error is to stay within.
 const FIGURES: [(&str, Option<f64>); 7] = [
     ("mean ms", None),
@@ -75,8 +79,23 @@ pub(crate) fn run(options: &Options, progress: &mut Tell<'_>) -> Result<Outcome>
     let with_bar = rows.iter().filter(|row| row.bar_percent.is_some()).count();
     let _ = writeln!(text, "{} of {with_bar} figures with a bar are within it.", with_bar - missed);
     outcome.text = text;
-    write_table(options, &mut outcome, "sim-against-live", &csv(&rows), &rows)?;
+    // A load that was not run, or failed, keeps the figures that it has.
+    if !rows.is_empty() {
+        let earlier = std::fs::read_to_string(options.out.join(format!("{TABLE}.csv"))).unwrap_or_default();
+        write_table(options, &mut outcome, TABLE, &merged(&earlier, &csv(&rows)), &rows)?;
+    }
     Ok(outcome)
+}
+
+/// A table with the lines of an earlier one for the loads that it lacks.
+fn merged(earlier: &str, now: &str) -> String {
+    let of = |table: &str, load: &str| -> String {
+        table.lines().filter(|line| line.split(',').next() == Some(load)).map(|line| format!("{line}\n")).collect()
+    };
+    // Of a version with other columns nothing is taken.
+    let earlier = if earlier.starts_with(HEADER) { earlier } else { "" };
+    let lines = PARTS.iter().map(|load| Some(of(now, load)).filter(|lines| !lines.is_empty()).unwrap_or_else(|| of(earlier, load)));
+    HEADER.to_owned() + &lines.collect::<String>()
 }
 
 struct Compared {
@@ -169,10 +188,26 @@ fn tell(load: &Load, compared: &Compared, text: &mut String) {
 }
 
 fn csv(rows: &[Row]) -> String {
-    let mut csv = "load,modelled,late,figure,live,simulated,error_percent,bar_percent\n".to_owned();
+    let mut csv = HEADER.to_owned();
     for Row { load, modelled, late, figure, live, simulated, error_percent, bar_percent } in rows {
         let bar = bar_percent.map_or(String::new(), |bar| format!("{bar:.0}"));
         let _ = writeln!(csv, "{load},{modelled},{late},{figure},{live:.4},{simulated:.4},{error_percent:.2},{bar}");
     }
     csv
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_load_that_was_not_run_keeps_its_figures() {
+        let line = |load: &str, live: u8| format!("{load},true,0,mean ms,{live},1,0.00,\n");
+        let table = |lines: &[String]| HEADER.to_owned() + &lines.concat();
+        let [first, second, ..] = PARTS else { unreachable!() };
+        let earlier = table(&[line(first, 1), line(second, 1)]);
+        assert_eq!(merged(&earlier, &table(&[line(second, 2)])), table(&[line(first, 1), line(second, 2)]));
+        assert_eq!(merged(&earlier, &table(&[line(first, 2)])), table(&[line(first, 2), line(second, 1)]));
+        assert_eq!(merged("other,columns\n", &table(&[line(second, 2)])), table(&[line(second, 2)]));
+    }
 }
