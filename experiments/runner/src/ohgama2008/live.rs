@@ -33,7 +33,7 @@ const WATCH: Duration = Duration::from_secs(1);
 /// How far the simulator may be off, in percent.
 const NEAR: f64 = 15.0;
 
-/// How often everything is run, one after the other: the machine is another one from minute to minute.
+/// How often everything is run if the user has no other number, one after the other: the machine is another one from minute to minute.
 const ROUNDS: usize = 5;
 
 /// A figure, live and simulated.
@@ -67,7 +67,7 @@ impl Row {
 }
 
 pub(super) fn run_part(options: &Options, outcome: &mut Outcome, progress: &mut Tell<'_>) -> Result<Bars> {
-    let rounds = if options.quick { 1 } else { ROUNDS };
+    let rounds = options.rounds.unwrap_or(if options.quick { 1 } else { ROUNDS });
     let steps = rounds * (2 + SIGMAS.len() * WHO.len() + WHO.len());
     progress(Progress::Part("live: real processes at a modelled module".into(), steps as u64))?;
     let live = Live::new(options)?;
@@ -230,7 +230,7 @@ fn text(times: &Calibrated, rows: &[Row], operations: u64, stalled: &[f64]) -> S
     let (rounds, stalled) = (stalled.len(), stalled.iter().sum::<f64>() / stalled.len() as f64);
     let mut text = format!(
         "Live: real processes at a modelled module ({} us) behind a broker. Here an operation behind another takes {:.1} us with its hand-overs, and a lone program \
-         needs {:.1} us between two; with these the same is simulated.\n{PROCESSES} processes, {operations} operations each; medians of {rounds} rounds; mixed: {} bulk programs, {} that ask every {} ms on average and want an answer within {} ms.\n",
+         needs {:.1} us between two; with these the same is simulated.\n{PROCESSES} processes, {operations} operations each; medians of {rounds} rounds; mixed: {} bulk programs with one operation at a time, {} that ask every {} ms on average and want an answer within {} ms.\n",
         SERVICE_NS / 1000,
         times.service_ns / 1e3,
         times.between_ns / 1e3,
