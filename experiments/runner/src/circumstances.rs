@@ -1,4 +1,6 @@
 //! Under what circumstances a part's figures were taken: `run.json`, beside the tables.
+//!
+//! Children that were waited for count as ours; what grandchildren took that nobody waited for is others' there.
 
 use crate::{Options, Result, io_error};
 use bywash_measure::noise::Noise;
