@@ -142,7 +142,10 @@ fn keys_of_every_curve_sign_by_name_and_do_nothing_else() {
     assert_eq!(run(&client, session, Algorithm::Ed25519Sign, &[7; 100_000]).unwrap().len(), 64);
     let mut why = |algorithm, name: &str, public: &[u8]| client.open(&by_name(algorithm, name, public)).unwrap_err().to_string();
     let refused = why(Algorithm::EcdhP384, "p384", &p384);
-    assert!(refused.contains("may be used to sign and not to derive") && refused.contains("`bywash key policy p384 --allow sign,derive`"), "{refused}");
+    assert!(
+        refused.contains("may be used to sign and not to derive") && refused.contains("`bywash key policy p384 --allow sign,derive`"),
+        "{refused}"
+    );
     assert!(why(Algorithm::EcdsaP256Sign, "p384", &p384).contains("of kind p384 and"));
     assert!(why(Algorithm::X25519, "ed", &ed25519).contains("of kind ed25519 and"));
     drop(client);
