@@ -77,7 +77,8 @@ fn text_is_refused_in_words() {
     fs::write(place.at("note.bywash"), &sealed).unwrap();
     place.refused(&["fsck", "note.bywash"], 1, "encrypted, but as text (encrypt --armor)");
     place.refused(&["rekey", "note.bywash", "--new-key-file", "key"], 1, "encrypt anew what is in it");
-    place.refused(&["decrypt", "note.bywash", "note"], 2, "note.bywash: it is text (encrypt --armor)");
+    fs::write(place.at("mail.txt"), &sealed).unwrap();
+    place.refused(&["decrypt", "mail.txt", "note"], 2, "mail.txt: it is text (encrypt --armor)");
     let told = stdout(&succeed(&mut place.bywash(&["info", "note.bywash"])));
     assert!(told.contains("encrypted file as text") && told.contains("1,000 bytes") && told.contains("opened by what was given"), "{told}");
     fs::write(place.at("other.bywash"), "no such file").unwrap();

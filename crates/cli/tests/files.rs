@@ -309,14 +309,18 @@ fn a_key_in_the_vault_opens_files_and_never_leaves_it() {
     succeed(&mut at_broker(&["key", "rotate", "--yes", "box"]));
     refused(&mut at_broker(&["decrypt", "--force", "-i", "bywash:box", "letter.bywash"]), 7, "its key file from before it was rotated");
     succeed(&mut at_broker(&["decrypt", "--force", "-i", "box.key", "letter.bywash"]));
+    refused(&mut at_broker(&["encrypt", "--force", "-r", "box.key", "letter"]), 2, "encrypt to bywash:box");
+    place.write("signer.key", stdout(&succeed(&mut at_broker(&["key", "uri", "signer"]))).as_bytes());
+    refused(&mut at_broker(&["encrypt", "--force", "-r", "signer.key", "letter"]), 7, "may be used to sign and not to derive");
     succeed(&mut at_broker(&["rekey", "-i", "box.key", "--new-recipient", "bywash:box", "letter.bywash"]));
+    place.write("box.key", stdout(&succeed(&mut at_broker(&["key", "uri", "box"]))).as_bytes());
+    succeed(&mut at_broker(&["encrypt", "--force", "-r", "box.key", "letter"]));
     succeed(&mut at_broker(&["decrypt", "--force", "-i", "bywash:box", "letter.bywash"]));
     broker.signal("TERM");
     broker.wait();
     // Who only encrypts needs no broker.
-    for to in [recipient.trim(), "box.key"] {
-        succeed(&mut at_broker(&["encrypt", "--force", "-r", to, "letter"]));
-    }
+    succeed(&mut at_broker(&["encrypt", "--force", "-r", recipient.trim(), "letter"]));
+    refused(&mut at_broker(&["encrypt", "--force", "-r", "box.key", "letter"]), 7, "cannot be asked");
     refused(&mut at_broker(&["decrypt", "--force", "-i", "bywash:box", "letter.bywash"]), 7, "cannot be asked");
 }
 

@@ -49,3 +49,15 @@ fn a_key_in_the_wrong_place_is_told_where_it_belongs() {
     alone.args(["-w", env!("CARGO_BIN_EXE_bywash"), "decrypt", "-i", &key("encrypted"), "-o", "-"]).arg(place.at("sealed"));
     refused(&mut alone, 2, "ssh-keygen -p");
 }
+
+#[test]
+fn recipients_are_told_of_what_comes_through_a_pipe() {
+    let place = Place::new();
+    let identity = succeed(bywash().arg("keygen")).stdout;
+    fs::write(place.at("me.identity"), &identity).unwrap();
+    let told = stdout(&succeed(bywash().args(["keygen", "--recipient"]).arg(place.at("me.identity"))));
+    for (bytes, told) in [(identity, told), (fs::read(key("encrypted")).unwrap(), fs::read_to_string(key("encrypted.pub")).unwrap())] {
+        let piped = piped(bywash().args(["keygen", "--recipient", "/dev/stdin"]), &bytes);
+        assert_eq!(stdout(&piped).trim(), told.trim().trim_end_matches(" note"), "{}", stderr(&piped));
+    }
+}

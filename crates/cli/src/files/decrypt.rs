@@ -7,7 +7,7 @@ use super::removal::Source;
 use super::stream::Origin;
 use super::tree::{Plan, Way, check_paths, refuse_to_replace};
 use super::work::{Job, Journal, Outcome, Ready, WorkArgs, WriteArgs};
-use super::{client, failure, failure_between, io_failure, is_no_file, is_other, left_a_journal, lock_and_look, stream};
+use super::{SUFFIX, client, failure, failure_between, io_failure, is_no_file, is_other, left_a_journal, lock_and_look, stream};
 use crate::failure::{Exit, Failure};
 use crate::shown::Shown;
 use crate::terminal::{bytes, say};
@@ -112,7 +112,9 @@ impl Run<'_> {
     /// Whether what is to be decrypted is text: one file, or several that go to stdout, one behind the other.
     fn are_texts(&self) -> Result<bool, Failure> {
         let Args { paths, output, .. } = self.args;
-        let Some(text) = paths.iter().find(|path| is_text(path)) else { return Ok(false) };
+        // Of many that are named as files the few that are not say so themselves.
+        let may_be = |path: &&PathBuf| paths.len() == 1 || path.extension().is_none_or(|extension| extension != SUFFIX);
+        let Some(text) = paths.iter().filter(may_be).find(|path| is_text(path)) else { return Ok(false) };
         if paths.len() == 1 || (output.is_none() && paths.iter().all(|path| is_text(path))) {
             return Ok(true);
         }

@@ -27,6 +27,8 @@ const TEXT_BYTES_USUAL: u64 = 1 << 16;
 const IDENTITY_TEXT_BYTES_MAX: u64 = 1 << 16;
 /// What the text of an identity begins with.
 const IDENTITY: &str = "BYWASH-IDENTITY-";
+/// What is to be given instead of an identity itself.
+const FILE_OF_IT: &str = "give the file that it is in";
 /// Longest passphrase typed, in bytes.
 const PASSPHRASE_BYTES_MAX: u64 = 4096;
 
@@ -456,7 +458,7 @@ fn recipients(client: &Client, given: &str) -> Result<Vec<Recipient>, Failure> {
         return Err(Failure::config(format!("{given}: {why}")));
     }
     if let Some(file) = key_file_in(Path::new(given), &text)? {
-        let recipient = Recipient::by_key_file(&file).map_err(|error| vault_failure(&file.name, &error))?;
+        let recipient = Recipient::by_key_file(client, &file).map_err(|error| vault_failure(&file.name, &error))?;
         return Ok(vec![recipient]);
     }
     let parse = |(number, line): (usize, &str)| match line.trim() {
@@ -490,18 +492,20 @@ pub(super) fn is_identity_of(recipients: &[Recipient], file: Spot<'_>, len: u64)
     read.is_ok() && identities.any(|identity| recipients.contains(identity.recipient()))
 }
 
-/// The recipients of the identities in a file, or of the one in the broker's vault.
+/// The recipients of the identities in a file, or of the one in the broker's vault. SSH's key needs no passphrase for that.
 pub(super) fn recipients_of(client: &Client, path: &Path) -> Result<Vec<Recipient>, Failure> {
-    // Needs no passphrase.
-    if let Ok(text) = read_text(path)
-        && ssh::is_private(&text)
-    {
-        return SshKey::parse(&text)
-            .and_then(|key| key.recipient())
-            .map(|recipient| vec![recipient])
-            .map_err(|error| ssh_failure(path, &error));
+    let recipients = |identities: Vec<Identity>| identities.iter().map(|identity| identity.recipient().clone()).collect();
+    if in_vault(path).is_some() {
+        return identities(client, path).map(recipients);
     }
-    Ok(identities(client, path)?.iter().map(|identity| identity.recipient().clone()).collect())
+    refuse_secret(path, FILE_OF_IT)?;
+    // Once: what comes through a pipe does not come again.
+    let text = read_identities(path)?;
+    if ssh::is_private(&text) {
+        let recipient = SshKey::parse(&text).and_then(|key| key.recipient()).map_err(|error| ssh_failure(path, &error))?;
+        return Ok(vec![recipient]);
+    }
+    identities_in(client, path, &text).map(recipients)
 }
 
 /// SSH's key, whose passphrase is asked for if it has one.
@@ -522,20 +526,27 @@ fn ssh_failure(path: &Path, error: &bywash_files::Error) -> Failure {
 
 /// The identities in a file, or the one in the broker's vault.
 pub(super) fn identities(client: &Client, path: &Path) -> Result<Vec<Identity>, Failure> {
-    refuse_secret(path, "give the file that it is in")?;
+    refuse_secret(path, FILE_OF_IT)?;
     if let Some(name) = in_vault(path) {
         return Identity::in_vault(client, name).map(|identity| vec![identity]).map_err(|error| vault_failure(name, &error));
     }
-    let text = read_text(path).map_err(|failure| match path.metadata() {
+    identities_in(client, path, &read_identities(path)?)
+}
+
+fn read_identities(path: &Path) -> Result<Zeroizing<String>, Failure> {
+    read_text(path).map_err(|failure| match path.metadata() {
         Ok(there) if there.len() == KEY_BYTES as u64 => {
             Failure::config(format!("{}: no identity, it seems, but a key file; give it with -k", path.shown()))
         }
         _ => failure,
-    })?;
-    if ssh::is_private(&text) {
-        return ssh_identity(path, &text).map(|identity| vec![identity]);
+    })
+}
+
+fn identities_in(client: &Client, path: &Path, text: &str) -> Result<Vec<Identity>, Failure> {
+    if ssh::is_private(text) {
+        return ssh_identity(path, text).map(|identity| vec![identity]);
     }
-    if let Some(file) = key_file_in(path, &text)? {
+    if let Some(file) = key_file_in(path, text)? {
         let identity = Identity::by_key_file(client, &file).map_err(|error| vault_failure(&file.name, &error))?;
         return Ok(vec![identity]);
     }
@@ -550,7 +561,7 @@ pub(super) fn identities(client: &Client, path: &Path) -> Result<Vec<Identity>, 
             Failure::config(format!("{}:{number}: {why}", path.shown()))
         })
     };
-    some_of(meant(&text).map(parse), || format!("{}: there is no identity in it; make one with `bywash keygen -o FILE`", path.shown()))
+    some_of(meant(text).map(parse), || format!("{}: there is no identity in it; make one with `bywash keygen -o FILE`", path.shown()))
 }
 
 #[cfg(test)]

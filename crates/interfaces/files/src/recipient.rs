@@ -105,7 +105,7 @@ impl Identity {
     }
 
     fn at_vault(client: &Client, reference: KeyReference) -> Result<Self> {
-        let recipient = Recipient::by_key_file(&reference)?;
+        let recipient = Recipient::at_vault(&reference)?;
         let session = client.session(SessionParams::new(Algorithm::EcdhP256, Key::Vault(reference))?)?;
         // Before files are: what it may not be used for is said at once.
         agree_in_vault(&session, &recipient.public)?;
@@ -183,11 +183,22 @@ impl Recipient {
         Ok(Identity::in_vault(client, name)?.recipient)
     }
 
-    /// The same by the key's file (`bywash key uri`), without asking the vault.
+    /// The same by the key's file (`bywash key uri`).
     ///
     /// # Errors
-    /// [`Error::BadKey`] for a key of another kind.
-    pub fn by_key_file(file: &KeyReference) -> Result<Self> {
+    /// As [`in_vault`](Self::in_vault); [`Error::BadKey`] too if another key has its name by now: the vault forgets the old one.
+    pub fn by_key_file(client: &Client, file: &KeyReference) -> Result<Self> {
+        let recipient = Self::in_vault(client, &file.name)?;
+        match recipient == Self::at_vault(file)? {
+            true => Ok(recipient),
+            false => Err(failed(&format!(
+                "this key file is of before the key was rotated, and opens files alone; encrypt to bywash:{}",
+                file.name
+            ))),
+        }
+    }
+
+    fn at_vault(file: &KeyReference) -> Result<Self> {
         match PublicKey::from_der(&file.public) {
             Some(PublicKey::P256(point)) => Ok(Self { kind: SlotKind::P256, public: point }),
             _ => {

@@ -3,12 +3,13 @@
 
 use crate::error::{Error, Result};
 use crate::recipient::{Identity, Recipient};
-use aws_lc_rs::digest;
 use bywash_core::SecretBytes;
 use curve25519_dalek::edwards::CompressedEdwardsY;
+use sha2::{Digest, Sha512};
 use ssh_key::private::KeypairData;
 use ssh_key::public::{Ed25519PublicKey, KeyData};
-use ssh_key::{PrivateKey, PublicKey};
+use ssh_key::{Cipher, PrivateKey, PublicKey};
+use zeroize::Zeroizing;
 
 /// Bytes of a key of either kind.
 const KEY_BYTES: usize = 32;
@@ -60,7 +61,9 @@ pub(crate) fn text_of(point: [u8; KEY_BYTES]) -> String {
 /// The public key of X25519 that belongs to one of Ed25519.
 pub(crate) fn x25519_of(point: &[u8]) -> Result<[u8; KEY_BYTES]> {
     let point = CompressedEdwardsY::from_slice(point).ok().and_then(|point| point.decompress());
-    let point = point.ok_or_else(|| bad("this SSH key is no point of its curve; ask for it again".into()))?;
+    // What is agreed on with one of a small order everybody knows (RFC 7748 s6.1).
+    let point = point.filter(|point| !point.is_small_order());
+    let point = point.ok_or_else(|| bad("this SSH key is no point of its curve, or one that hides nothing; ask for it again".into()))?;
     Ok(point.to_montgomery().to_bytes())
 }
 
@@ -96,6 +99,10 @@ impl SshKey {
     /// [`Error::WrongPassphrase`], also for none where one is needed; [`Error::BadKey`] for other kinds than ssh-ed25519.
     pub fn identity(&self, passphrase: Option<&[u8]>) -> Result<Identity> {
         let recipient = self.recipient()?;
+        if self.0.cipher() == Cipher::TdesCbc {
+            let way_out = "encrypt it anew (`ssh-keygen -p -Z aes256-ctr -f KEY`)";
+            return Err(bad(format!("this SSH key is encrypted by 3des-cbc, which is not read here; {way_out}")));
+        }
         let opened = match (self.is_encrypted(), passphrase) {
             (true, Some(passphrase)) => Some(self.0.decrypt(passphrase).map_err(|_| Error::WrongPassphrase)?),
             (true, None) => return Err(Error::WrongPassphrase),
@@ -104,8 +111,9 @@ impl SshKey {
         let KeypairData::Ed25519(pair) = opened.as_ref().unwrap_or(&self.0).key_data() else {
             return Err(of_other_kind(self.0.algorithm().as_str()));
         };
-        let mut scalar = SecretBytes::zeroed(KEY_BYTES);
-        scalar.copy_from_slice(&digest::digest(&digest::SHA512, pair.private.as_ref()).as_ref()[..KEY_BYTES]);
+        let (mut hash, mut scalar) = (Zeroizing::new([0; 2 * KEY_BYTES]), SecretBytes::zeroed(KEY_BYTES));
+        Sha512::new_with_prefix(pair.private.as_ref()).finalize_into((&mut *hash).into());
+        scalar.copy_from_slice(&hash[..KEY_BYTES]);
         Identity::ssh(scalar, recipient)
     }
 }
@@ -142,6 +150,13 @@ mod tests {
     }
 
     #[test]
+    fn what_is_encrypted_in_an_old_way_is_told_as_such() {
+        // `ssh-keygen -t ed25519 -N 'correct horse' -Z 3des-cbc`
+        let key = SshKey::parse(include_str!("../tests/ssh/3des-cbc")).unwrap();
+        assert!(key.identity(Some(b"correct horse")).err().unwrap().to_string().contains("ssh-keygen -p -Z aes256-ctr"));
+    }
+
+    #[test]
     fn a_wrong_passphrase_is_told_as_such() {
         let key = SshKey::parse(KEYS[1].0).unwrap();
         assert!([None, Some(&b"wrong"[..])].into_iter().all(|given| matches!(key.identity(given), Err(Error::WrongPassphrase))));
@@ -160,5 +175,8 @@ mod tests {
         // y = 2 is of no point.
         let none = text_of([&[2][..], &[0; 31]].concat().try_into().unwrap());
         assert!(said(&none).contains("no point of its curve"), "{}", said(&none));
+        // The neutral element.
+        let small = text_of([&[1][..], &[0; 31]].concat().try_into().unwrap());
+        assert!(said(&small).contains("hides nothing"), "{}", said(&small));
     }
 }
