@@ -195,7 +195,7 @@ fn crossovers(report: &Report, text: &mut String) {
         let _ = match measured {
             Some(row) => write!(text, "crossover: {} is faster than {first}{}", column.name, size(row)),
             None if compared.is_empty() => write!(text, "crossover: unknown, {first} and {} were not both measured", column.name),
-            None => write!(text, "crossover: none, {} is not faster than {first} at the largest size measured", column.name),
+            None => write!(text, "crossover: none, {} is not surely faster than {first} at the largest size measured", column.name),
         };
         let _ = match routed {
             Some(row) => writeln!(text, "; routed there{}", size(row)),
