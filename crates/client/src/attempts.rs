@@ -1,8 +1,8 @@
 //! When to try for a connection, and who: one thread at a time, less often the longer it fails, with no lock that a fork could leave held.
 
-use rustix::process::getpid;
+use bywash_protocol::Generation;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, AtomicU64, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 use std::time::Duration;
 
 const SHORTEST: Duration = Duration::from_millis(100);
@@ -22,8 +22,8 @@ pub(crate) enum Failed {
 /// The state of trying.
 #[derive(Debug, Default)]
 pub(crate) struct Attempts {
-    /// The process whose thread tries at present; 0 for none. A child of a fork sees a number that is not its own and takes over.
-    holder: AtomicI32,
+    /// The generation whose thread tries at present; 0 for none. A child of a fork sees one that is not its own and takes over.
+    holder: AtomicU32,
     times: Arc<Times>,
 }
 
@@ -37,7 +37,7 @@ pub(crate) struct Times {
 impl Attempts {
     /// Attempts of one of several clients.
     pub(crate) fn sharing(times: &Arc<Times>) -> Self {
-        Self { holder: AtomicI32::new(0), times: times.clone() }
+        Self { holder: AtomicU32::new(0), times: times.clone() }
     }
 
     /// Whether the caller may try now; if so, it must [`end`](Self::end).
@@ -45,7 +45,7 @@ impl Attempts {
         if now_ns < self.times.not_before_ns.load(Relaxed) {
             return false;
         }
-        let (own, holder) = (getpid().as_raw_nonzero().get(), self.holder.load(Acquire));
+        let (own, holder) = (Generation::current().number(), self.holder.load(Acquire));
         holder != own && self.holder.compare_exchange(holder, own, AcqRel, Relaxed).is_ok()
     }
 
@@ -112,7 +112,7 @@ mod tests {
         let attempts = Attempts::default();
         assert!(attempts.begin(1));
         assert!(!attempts.begin(1));
-        attempts.holder.store(i32::MAX, Relaxed);
+        attempts.holder.store(u32::MAX, Relaxed);
         assert!(attempts.begin(1));
     }
 }

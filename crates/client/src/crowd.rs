@@ -7,7 +7,7 @@ use bywash_core::{Algorithm, Engine, Error, Operation, OwnedOperation, Result, T
 use bywash_manager::combine::{self, Combiner};
 use bywash_manager::thread_ns;
 use bywash_policy::firing;
-use rustix::process::{Pid, getpid};
+use bywash_protocol::Generation;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
@@ -16,7 +16,7 @@ use std::sync::{Arc, OnceLock};
 pub(crate) struct Crowd(ArcSwapOption<Place>);
 
 pub(crate) struct Place {
-    process: Pid,
+    process: Generation,
     /// The first thread that came.
     first: usize,
     /// Another has come since.
@@ -59,7 +59,7 @@ impl combine::Compute for Lanes {
 }
 
 impl Place {
-    fn new(process: Pid, engine: Arc<dyn Engine>) -> Self {
+    fn new(process: Generation, engine: Arc<dyn Engine>) -> Self {
         Self { process, first: thread(), many: AtomicBool::new(false), alone: AtomicU32::new(0), engine, combiner: OnceLock::new() }
     }
 
@@ -112,7 +112,7 @@ impl Crowd {
 
     /// This process's place.
     fn place(&self, engine: &Arc<dyn Engine>) -> Arc<Place> {
-        let process = getpid();
+        let process = Generation::current();
         let old = self.0.load_full();
         if let Some(place) = old.as_ref().filter(|place| place.process == process) {
             return place.clone();

@@ -2,7 +2,7 @@
 
 use bywash_core::{Data, Error, Operation, Result, SessionParams};
 use bywash_manager::{Completion, Costs, Manager, ManagerConfig, SessionId, probe};
-use rustix::process::{Pid, getpid};
+use bywash_protocol::Generation;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -12,7 +12,7 @@ const CLIENT: u32 = 0;
 /// A manager that this process made for itself.
 pub(crate) struct Embedded {
     manager: Option<Arc<Manager>>,
-    process: Pid,
+    process: Generation,
     usable: AtomicBool,
 }
 
@@ -20,11 +20,11 @@ impl Embedded {
     /// Makes one over all engines of this machine. Costs are learnt as requests run, for a caller waits for this.
     pub(crate) fn new() -> Result<Arc<Self>> {
         let config = ManagerConfig { costs: Costs::Given(Vec::new()), ..ManagerConfig::new(probe().present) };
-        Ok(Arc::new(Self { manager: Some(Manager::new(config)?), process: getpid(), usable: AtomicBool::new(true) }))
+        Ok(Arc::new(Self { manager: Some(Manager::new(config)?), process: Generation::current(), usable: AtomicBool::new(true) }))
     }
 
     pub(crate) fn is_mine(&self) -> bool {
-        self.process == getpid()
+        self.process.is_current()
     }
 
     pub(crate) fn is_usable(&self) -> bool {

@@ -1,15 +1,14 @@
 //! The life of a connection, as all who use it see it.
 
 use arc_swap::ArcSwapOption;
-use bywash_protocol::ControlSocket;
-use rustix::process::{Pid, getpid};
+use bywash_protocol::{ControlSocket, Generation};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 /// Whether a connection may still be used, and the socket that tells.
 pub(crate) struct Life {
     usable: AtomicBool,
-    process: Pid,
+    process: Generation,
     socket: ArcSwapOption<ControlSocket>,
     /// When the broker last completed anything.
     progress_ns: AtomicU64,
@@ -18,7 +17,7 @@ pub(crate) struct Life {
 impl Life {
     pub(crate) fn new(socket: ControlSocket, now_ns: u64) -> Arc<Self> {
         let socket = ArcSwapOption::from_pointee(socket);
-        Arc::new(Self { usable: AtomicBool::new(true), process: getpid(), socket, progress_ns: AtomicU64::new(now_ns) })
+        Arc::new(Self { usable: AtomicBool::new(true), process: Generation::current(), socket, progress_ns: AtomicU64::new(now_ns) })
     }
 
     /// Whether nothing speaks against using it: one load.
@@ -38,7 +37,7 @@ impl Life {
 
     /// Whether this process made the connection, and did not inherit it.
     pub(crate) fn is_mine(&self) -> bool {
-        self.process == getpid()
+        self.process.is_current()
     }
 
     /// Ends it: nobody uses it any more, and the socket is closed. In a forked child this closes the child's copy and leaves

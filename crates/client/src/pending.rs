@@ -3,10 +3,10 @@
 use crate::readiness::Readiness;
 use crate::upstream::of_parent;
 use bywash_core::{Error, OwnedOperation, Result};
+use bywash_protocol::Generation;
 use core::future::Future;
 use core::pin::Pin;
 use core::task::{Context, Poll, Waker};
-use rustix::process::{Pid, getpid};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 #[derive(Debug)]
 pub struct Pending {
     shared: Arc<Shared>,
-    process: Pid,
+    process: Generation,
 }
 
 #[derive(Debug, Default)]
@@ -46,13 +46,13 @@ pub(crate) struct Promise {
     /// None once it is completed.
     shared: Option<Arc<Shared>>,
     readiness: Option<Readiness>,
-    process: Pid,
+    process: Generation,
 }
 
 /// Both ends of an operation under way.
 pub(crate) fn pair(readiness: Option<Readiness>) -> (Promise, Pending) {
     let shared = Arc::<Shared>::default();
-    let process = getpid();
+    let process = Generation::current();
     (Promise { shared: Some(shared.clone()), readiness, process }, Pending { shared, process })
 }
 
@@ -82,7 +82,7 @@ impl Promise {
 impl Drop for Promise {
     fn drop(&mut self) {
         // In a forked child it is the parent's, and the lock may be held by a thread that does not exist there.
-        if self.shared.is_some() && self.process == getpid() {
+        if self.shared.is_some() && self.process.is_current() {
             let lost = Err(Error::Unavailable { what: "whoever computed this operation was lost on the way".into() });
             // Two panics at once would end the process.
             drop(catch_unwind(AssertUnwindSafe(|| self.hand_over(lost))));
@@ -129,7 +129,7 @@ impl Pending {
 
     /// In a child the lock may be held by a thread that does not exist there, so it is not even looked at.
     fn is_mine(&self) -> bool {
-        self.process == getpid()
+        self.process.is_current()
     }
 }
 

@@ -102,7 +102,7 @@ pub use board::{Board, BoardView};
 pub use broker_ring::{BrokerRing, Intake};
 pub use client_ring::{ClientRing, Ticket};
 pub use descriptor::{Corrupt, Descriptor, Job, Outcome, Span};
-pub use fork::ForkGuard;
+pub use fork::{ForkGuard, Generation};
 pub use harden::{harden_process, keep_descriptors};
 pub use keys::{KeyAlgorithm, KeyCommand, KeyInfo, KeyPolicy, KeyUse};
 pub use layout::Geometry;
