@@ -86,9 +86,10 @@ pub(crate) fn serve(shared: &Arc<Shared>, socket: ControlSocket, peer: Peer, str
         refuse(&socket, 0, Refusal::Unavailable { what: "a connection begins with Hello".into() });
         return;
     };
-    if !peer.has_sent(&packet) {
-        return of_another(shared, peer, packet.sender);
-    }
+    let Some(speaker) = peer.introduced_by(&packet) else {
+        let what = of_another(shared, peer, packet.sender);
+        return refuse(&socket, 0, Refusal::Unavailable { what });
+    };
     let outcome = welcome(shared, socket, peer, &packet.files, (version, role, comm, run));
     // Welcome or not, a stranger no more.
     drop(stranger);
@@ -102,11 +103,11 @@ pub(crate) fn serve(shared: &Arc<Shared>, socket: ControlSocket, peer: Peer, str
                 comm = connection.client.whose.program,
                 "connected"
             );
-            match connection.talk(&mut packet) {
+            match connection.talk(&mut packet, speaker) {
                 Ok(()) => {}
                 Err(End::Broken(error)) => tracing::debug!(client = connection.client.number, "disconnected: {error}"),
                 Err(End::Misdeed(what)) => shared.misdeed(peer, &what),
-                Err(End::Another(sender)) => of_another(shared, peer, sender),
+                Err(End::Another(sender)) => drop(of_another(shared, peer, sender)),
             }
         }
         Err(Some((pid, why))) => shared.telemetry.deny(pid, peer.uid, &why),
@@ -114,11 +115,12 @@ pub(crate) fn serve(shared: &Arc<Shared>, socket: ControlSocket, peer: Peer, str
     }
 }
 
-/// Tells of a connection that ends because not the process that has made it speaks there. It costs its user nothing, who may not be the other's.
-fn of_another(shared: &Shared, peer: Peer, sender: Option<Peer>) {
+/// Tells of a connection that ends because not the process that has made it speaks there, and says why in words. It costs its user nothing, who may not be the other's.
+fn of_another(shared: &Shared, peer: Peer, sender: Option<Peer>) -> String {
     let Peer { pid, uid, .. } = sender.unwrap_or(peer);
     let why = format!("it spoke on the connection of process {} (uid {}), and has to make one of its own", peer.pid, peer.uid);
     shared.telemetry.deny(pid, uid, &why);
+    why
 }
 
 fn ended() -> Error {
@@ -242,10 +244,11 @@ pub(crate) fn short(name: &str) -> String {
 }
 
 impl Connection {
-    fn talk(&mut self, packet: &mut Packet) -> std::result::Result<(), End> {
+    /// With the one who has introduced itself, and nobody else.
+    fn talk(&mut self, packet: &mut Packet, speaker: Peer) -> std::result::Result<(), End> {
         let mut bucket = Bucket::new(self.shared.config.quotas.control_rate_max);
         while self.receive(packet).map_err(End::Broken)? {
-            if !self.client.peer.has_sent(packet) {
+            if !speaker.has_sent(packet) {
                 return Err(End::Another(packet.sender));
             }
             let message = packet.message().map_err(|error: Error| End::Misdeed(error.to_string()))?;

@@ -4,7 +4,7 @@ mod support;
 
 use bywash_protocol::keys::{KeyAlgorithm, KeyCommand, KeyPolicy};
 use bywash_protocol::message::{MESSAGE_BYTES_MAX, encode};
-use bywash_protocol::{BrokerMessage, ClientMessage, Role, StatsFormat, VERSION, WireParams};
+use bywash_protocol::{BrokerMessage, ClientMessage, ControlSocket, Role, StatsFormat, VERSION, WireParams};
 use bywash_vault::Vault;
 use rustix::fs::Uid;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
@@ -35,23 +35,39 @@ fn child_with_its_parents_connection() {
     let said: Vec<u8> = said.split(',').map(|byte| byte.parse().unwrap()).collect();
     send(std::io::stdin(), &said, SendFlags::NOSIGNAL).unwrap();
     let mut answer = vec![0; MESSAGE_BYTES_MAX];
-    println!("answered: {}", recv(std::io::stdin(), &mut answer, RecvFlags::empty()).unwrap().1);
+    let len = recv(std::io::stdin(), &mut answer, RecvFlags::empty()).unwrap().1;
+    println!("answered: {len} {}", String::from_utf8_lossy(&answer[..len]));
 }
 
 /// Has a child say something on a connection; whether it was answered.
 fn is_answered(connection: &Raw, message: &ClientMessage<'_>) -> bool {
+    !answer_to_child(&connection.socket, message).contains("answered: 0")
+}
+
+/// Has a child say something on a connection; what it prints of the answer.
+fn answer_to_child(connection: &ControlSocket, message: &ClientMessage<'_>) -> String {
     let mut said = vec![0; MESSAGE_BYTES_MAX];
     let len = encode(message, &mut said).unwrap();
     let said: Vec<String> = said[..len].iter().map(ToString::to_string).collect();
     let output = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "child_with_its_parents_connection", "--nocapture"])
         .env("BYWASH_TEST_SAID", said.join(","))
-        .stdin(Stdio::from(rustix::io::dup(&connection.socket).unwrap()))
+        .stdin(Stdio::from(rustix::io::dup(connection).unwrap()))
         .output()
         .unwrap();
     let output = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.contains("answered: "), "{output}");
-    !output.contains("answered: 0")
+    output
+}
+
+#[test]
+fn a_child_that_introduces_itself_on_its_parents_connection_is_told_why_it_cannot() {
+    let served = serve(|_| ());
+    let socket = ControlSocket::connect(&served.path).unwrap();
+    let hello = ClientMessage::Hello { version: VERSION, role: Role::Compute, comm: "child", run: None };
+    let told = answer_to_child(&socket, &hello);
+    assert!(told.contains("has to make one of its own"), "{told}");
+    assert_eq!(served.handle.stats().denied, 1);
 }
 
 #[test]

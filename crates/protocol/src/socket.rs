@@ -46,8 +46,14 @@ impl Peer {
         pid.is_none_or(|pid| rustix::process::test_kill_process(pid) != Err(Errno::SRCH))
     }
 
-    /// Whether it is this process, in whichever thread and as whichever user by now, that has sent a packet, and not one that has the socket from it, by fork mostly, and may
-    /// have given up rights that this one had. Where the number of neither is known, the user has to be the same.
+    /// Who says the first thing on this process's connection, if that is the process itself. By number alone: the user of a connection is the effective one of who made it, that of a
+    /// packet the real one of who sent it, and those of a set-user-ID program differ.
+    pub fn introduced_by(&self, packet: &Packet) -> Option<Self> {
+        packet.sender.filter(|sender| sender.pid == self.pid)
+    }
+
+    /// Whether this one, who has [said the first thing](Self::introduced_by), has sent a packet too, in whichever thread and as whichever user by now, and not one that has the socket
+    /// from it, by fork mostly, and may have given up rights that this one had. Where the number of neither is known, the user has to be the same.
     pub fn has_sent(&self, packet: &Packet) -> bool {
         packet.sender.is_some_and(|sender| sender.pid == self.pid && (self.pid != 0 || sender.uid == self.uid))
     }
@@ -425,6 +431,9 @@ mod tests {
         let unseen = |uid| Peer { pid: 0, uid, gid: 0 };
         packet.sender = Some(unseen(7));
         assert!(unseen(7).has_sent(&packet) && !unseen(8).has_sent(&packet) && !peer.has_sent(&packet));
+        // A set-user-ID program of user 8, called by user 7.
+        let speaker = unseen(8).introduced_by(&packet).unwrap();
+        assert!(speaker.has_sent(&packet) && peer.introduced_by(&packet).is_none());
     }
 
     #[test]
