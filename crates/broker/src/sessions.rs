@@ -39,13 +39,15 @@ impl Sessions {
             return Err(Quota::Sessions.error(u64::from(limit)));
         }
         self.users.open(self.uid, &self.quotas)?;
-        let entry = open().inspect_err(|_| self.users.close(self.uid, 1))?;
+        let counted = Counted(self);
+        let entry = open()?;
         let mut table = self.open.write().unwrap_or_else(PoisonError::into_inner);
         loop {
             table.0 = table.0.wrapping_add(1);
             let number = table.0;
             if let std::collections::hash_map::Entry::Vacant(place) = table.1.entry(number) {
                 place.insert(entry);
+                core::mem::forget(counted);
                 return Ok(number);
             }
         }
@@ -75,8 +77,34 @@ impl Sessions {
     }
 }
 
+/// A session of its user that is counted and not open yet: dropped, by an engine's panic too, it is counted out again.
+struct Counted<'a>(&'a Sessions);
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.0.users.close(self.0.uid, 1);
+    }
+}
+
 impl Drop for Sessions {
     fn drop(&mut self) {
         self.users.close(self.uid, self.len());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    #[test]
+    fn a_session_that_does_not_open_is_not_counted() {
+        let quotas = Quotas { sessions_per_uid_max: 1, ..Quotas::default() };
+        let users = Arc::<Users>::default();
+        let sessions = Sessions::new(quotas, 7, users.clone());
+        assert!(sessions.insert(|| Err(Error::NotRun)).is_err());
+        assert!(catch_unwind(AssertUnwindSafe(|| sessions.insert(|| panic!("as an engine may")))).is_err());
+        assert_eq!(users.open(7, &quotas), Ok(()), "the one that it may have is free");
+        assert!(users.open(7, &quotas).is_err());
     }
 }
