@@ -9,7 +9,7 @@ use bywash_protocol::TraceEntry;
 use std::io::{BufWriter, Write};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// How a recording ended.
@@ -29,9 +29,12 @@ const DRAIN_EVERY: Duration = Duration::from_millis(20);
 const END_BOUND: Duration = Duration::from_secs(5);
 
 #[derive(Default)]
-pub(crate) struct Recorder {
+pub(crate) struct Recorder(Arc<State>);
+
+#[derive(Default)]
+struct State {
     /// Not any more, once nothing more can be written; whose recording it is learns why when it ends it.
-    active: Arc<AtomicBool>,
+    active: AtomicBool,
     running: Mutex<Option<Running>>,
 }
 
@@ -39,6 +42,7 @@ struct Running {
     owner: u32,
     sender: SyncSender<Record>,
     end: Receiver<std::io::Result<u64>>,
+    /// Of this recording alone, by which its thread knows whether it still runs.
     dropped: Arc<AtomicU64>,
     /// When it began, on the manager's clock and on the machine's.
     zero: Time,
@@ -59,16 +63,31 @@ pub(crate) type Drain = Box<dyn Fn(&mut dyn FnMut()) + Send>;
 /// What is to be done when a recording cannot be written any more.
 pub(crate) type Failed = Box<dyn FnOnce() + Send>;
 
+impl State {
+    fn running(&self) -> MutexGuard<'_, Option<Running>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What counts `dropped` cannot be written any more. If its owner has given it up, it may be another that runs now.
+    fn fail(&self, dropped: &Arc<AtomicU64>, failed: Failed) {
+        let running = self.running();
+        if running.as_ref().is_some_and(|running| Arc::ptr_eq(&running.dropped, dropped)) {
+            self.active.store(false, Relaxed);
+            failed();
+        }
+    }
+}
+
 impl Recorder {
     /// Whether a recording runs.
     pub(crate) fn is_active(&self) -> bool {
-        self.active.load(Relaxed)
+        self.0.active.load(Relaxed)
     }
 
     /// Begins. `owner` is the client that asked, 0 for this process; `drain` is called until it is over; `failed`
-    /// once nothing more can be written.
+    /// once nothing more can be written, unless it has been ended by then.
     pub(crate) fn start(&self, owner: u32, zero: Time, into: Box<dyn Write + Send>, drain: Drain, failed: Failed) -> Result<()> {
-        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut running = self.0.running();
         if let Some(other) = &*running {
             let who = if other.owner == 0 { "this broker's owner".to_owned() } else { format!("client {}", other.owner) };
             return Err(Error::Unavailable { what: format!("a recording for {who} is running already; end it first") });
@@ -77,19 +96,21 @@ impl Recorder {
         let (ended, end) = sync_channel(1);
         let thread = std::thread::Builder::new().name("bywash-record".into()).stack_size(crate::client::STACK_BYTES);
         let dropped = Arc::<AtomicU64>::default();
-        let (lost, active) = (dropped.clone(), self.active.clone());
-        self.active.store(true, Relaxed);
+        // Weakly: the thread ends when the recorder does.
+        let (lost, state) = (dropped.clone(), Arc::downgrade(&self.0));
+        self.0.active.store(true, Relaxed);
         let body = move || {
             let written = write_all(BufWriter::new(into), &lines, &drain, &lost);
-            if written.is_err() {
-                active.store(false, Relaxed);
-                failed();
+            if written.is_err()
+                && let Some(state) = state.upgrade()
+            {
+                state.fail(&lost, failed);
             }
             // Whoever ended it may have had no patience.
             drop(ended.send(written));
         };
         thread.spawn(body).map_err(|error| {
-            self.active.store(false, Relaxed);
+            self.0.active.store(false, Relaxed);
             Error::Unavailable { what: format!("cannot start the recorder's thread: {error}") }
         })?;
         *running = Some(Running { owner, sender, end, dropped, zero, zero_ns: bywash_protocol::monotonic_ns() });
@@ -98,11 +119,11 @@ impl Recorder {
 
     /// Ends the recording of this owner; the caller has emptied the trace rings for the last time.
     pub(crate) fn stop(&self, owner: u32) -> Result<RecordingEnd> {
-        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut running = self.0.running();
         if running.as_ref().is_none_or(|running| running.owner != owner) {
             return Err(Error::Unavailable { what: "no recording of yours is running".into() });
         }
-        self.active.store(false, Relaxed);
+        self.0.active.store(false, Relaxed);
         let Some(Running { sender, end, dropped, .. }) = running.take() else { return Ok(RecordingEnd::default()) };
         drop((sender, running));
         match end.recv_timeout(END_BOUND) {
@@ -114,7 +135,7 @@ impl Recorder {
 
     /// Whose recording runs.
     pub(crate) fn owner(&self) -> Option<u32> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|running| running.owner)
+        self.0.running().as_ref().map(|running| running.owner)
     }
 
     /// A request that the broker served.
@@ -176,7 +197,7 @@ impl Recorder {
     }
 
     fn with(&self, then: impl FnOnce(&Running)) {
-        if let Some(running) = &*self.running.lock().unwrap_or_else(PoisonError::into_inner) {
+        if let Some(running) = &*self.0.running() {
             then(running);
         }
     }
@@ -288,5 +309,34 @@ mod tests {
         assert!(error.contains("could not be written: no storage space"), "{error}");
         recorder.start(8, Time::ZERO, Box::new(Text::default()), Box::new(|_| ()), Box::new(|| ())).unwrap();
         assert!(recorder.is_active() && recorder.stop(8).is_ok(), "another begins");
+    }
+
+    /// A file on a disk that hangs until the other end is gone, and fails then.
+    struct Hung(Receiver<()>);
+
+    impl Write for Hung {
+        fn write(&mut self, _: &[u8]) -> std::io::Result<usize> {
+            let _ = self.0.recv();
+            Err(std::io::ErrorKind::TimedOut.into())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn one_that_was_given_up_and_fails_later_does_not_end_the_next() {
+        let recorder = Recorder::default();
+        let (hold, held) = sync_channel(0);
+        let failed = Box::new(|| panic!("it is another that runs"));
+        recorder.start(7, Time::ZERO, Box::new(Hung(held)), Box::new(|_| ()), failed).unwrap();
+        // As `stop` does, without its patience.
+        let Running { sender, end, .. } = recorder.0.running().take().unwrap();
+        drop(sender);
+        recorder.start(8, Time::ZERO, Box::new(Text::default()), Box::new(|_| ()), Box::new(|| ())).unwrap();
+        drop(hold);
+        assert!(end.recv().unwrap().is_err(), "it has failed by now");
+        assert!(recorder.is_active() && recorder.stop(8).is_ok());
     }
 }
