@@ -3,6 +3,7 @@
 use crate::ffi::libcrypto::{
     ASYNC_WAIT_CTX, ASYNC_WAIT_CTX_get_fd, ASYNC_WAIT_CTX_set_wait_fd, ASYNC_get_current_job, ASYNC_get_wait_ctx, ASYNC_pause_job,
 };
+use core::cell::Cell;
 use core::ffi::{c_int, c_void};
 use core::ptr;
 use core::sync::atomic::{AtomicBool, Ordering::*};
@@ -12,6 +13,14 @@ use std::sync::Arc;
 /// Only numbers below this part of those that the process may have (`RLIMIT_NOFILE`) become bells: a connection keeps its own for life, and a server that has raised the limit to just
 /// what it needs (haproxy) must not run out of them for our sake. Above, operations are computed where they arise.
 const PART: u64 = 4;
+
+/// Where no bell could be had, so many operations of that thread are computed where they arise before it is asked for another one.
+const PATIENCE: u32 = 256;
+
+thread_local! {
+    /// Operations that are still to come before the thread asks for a bell again.
+    static WITHOUT: Cell<u32> = const { Cell::new(0) };
+}
 
 /// Our descriptors among those of a waiting context: any address of our own.
 static KEY: u8 = 0;
@@ -39,6 +48,20 @@ impl PartialEq for Bell {
 }
 
 impl Bell {
+    /// A new one with a number below the limit, unless this thread has lately asked in vain: to ask is three system calls.
+    fn new(limit: impl FnOnce() -> u64) -> Option<Self> {
+        let left = WITHOUT.get();
+        if left > 0 {
+            WITHOUT.set(left - 1);
+            return None;
+        }
+        let bell = Self::below(limit());
+        if bell.is_none() {
+            WITHOUT.set(PATIENCE - 1);
+        }
+        bell
+    }
+
     /// None where a descriptor of a number below this cannot be had.
     fn below(limit: u64) -> Option<Self> {
         // SAFETY: a new descriptor, and nobody else's.
@@ -110,7 +133,7 @@ impl Job {
                 return Some(Self { bell: Bell(Arc::from_raw(shared)) });
             }
         }
-        let bell = Bell::below(descriptors_max() / PART)?;
+        let bell = Bell::new(|| descriptors_max() / PART)?;
         let share = Arc::into_raw(bell.0.clone());
         // SAFETY: a live context, which gives its share back by `clean_up`; if it takes none, we do.
         unsafe {
@@ -168,6 +191,19 @@ pub(super) mod tests {
         let number = Bell::below(u64::MAX).unwrap().number();
         assert!(Bell::below(0).is_none() && Bell::below(3).is_none(), "even the first free ones are above");
         assert!(number >= 3 && descriptors_max() > 3);
+    }
+
+    #[test]
+    fn a_thread_that_asked_in_vain_asks_more_seldom() {
+        let asked = Cell::new(0);
+        let ask = |limit| {
+            Bell::new(|| {
+                asked.set(asked.get() + 1);
+                limit
+            })
+        };
+        assert!((0..PATIENCE).all(|_| ask(0).is_none()) && asked.get() == 1);
+        assert!(ask(u64::MAX).is_some() && ask(u64::MAX).is_some() && asked.get() == 3, "and goes on as before when there are some");
     }
 
     #[test]
