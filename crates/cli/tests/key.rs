@@ -40,6 +40,10 @@ fn keys_are_kept_at_a_broker_and_its_folder_is_its_own_meanwhile() {
     std::fs::write(place.path().join("uri"), &uri).unwrap();
     let reference = key(&["import", "copy", "--from", text(&place.path().join("uri"))]).output().unwrap();
     assert!(stderr(&reference).contains("only names a key"), "{}", stderr(&reference));
+    // A file of a folder of keys, which is moved away where a key in plain is not to be.
+    succeed(&mut key(&["import", "copy", "--from", text(&keys.join("other.key"))]));
+    let public_of = |name| stdout(&succeed(&mut key(&["public", name])));
+    assert_eq!(public_of("copy"), public_of("other"));
     succeed(&mut key(&["rotate", "web", "--grace", "1h"]));
     assert!(stdout(&succeed(&mut key(&["list"]))).contains("old until"));
     assert_ne!(public, stdout(&succeed(&mut key(&["public", "web"]))));

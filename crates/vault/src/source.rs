@@ -1,5 +1,6 @@
-//! Keys as they come from elsewhere: PKCS#8, PKCS#1 and SEC1, in PEM or DER, and PKCS#8 under a passphrase.
+//! Keys as they come from elsewhere: PKCS#8, PKCS#1 and SEC1, in PEM or DER, PKCS#8 under a passphrase, and files of a vault's folder in which the key stands in plain.
 
+use crate::folder::{Private, Record, where_damaged};
 use bywash_core::SecretBytes;
 use bywash_protocol::oid;
 use der::asn1::{AnyRef, BitStringRef, ObjectIdentifier, OctetStringRef, PrintableStringRef, UintRef};
@@ -19,7 +20,21 @@ const NEEDS_PASSPHRASE: &str = "it is encrypted; give its passphrase with --pass
 pub fn to_pkcs8(file: &[u8], passphrase: Option<&[u8]>) -> Result<SecretBytes, String> {
     match core::str::from_utf8(file).ok().filter(|text| text.contains("-----BEGIN ")) {
         Some(text) => from_pem(text, passphrase),
+        None if file.starts_with(b"{") => from_record(file),
         None => from_der(file, passphrase),
+    }
+}
+
+/// The present key of a vault's file. Its policy stays behind: who takes a key over says anew who may use it.
+fn from_record(file: &[u8]) -> Result<SecretBytes, String> {
+    let record: Record =
+        serde_json::from_slice(file).map_err(|error| format!("it is no private key: as a file of a vault it {}", where_damaged(&error)))?;
+    match record.private.first() {
+        Some(Private::Plain(key)) => Ok(key.0.as_slice().into()),
+        Some(Private::Sealed(_)) => {
+            Err("it is a file of a vault, and the key in it is encrypted: put it back into its vault's folder".into())
+        }
+        None => Err("it is a file of a vault with no key in it".into()),
     }
 }
 

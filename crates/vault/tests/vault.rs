@@ -230,8 +230,17 @@ fn once_all_keys_are_sealed_none_in_plain_is_taken() {
     std::fs::write(at.join("seal.json"), unmarked).unwrap();
     assert!(text(&Vault::open(&at, Some(b"passphrase")).unwrap_err()).contains("seal.json: was changed by someone without the passphrase"));
     std::fs::write(at.join("seal.json"), seal).unwrap();
-    std::fs::remove_file(at.join("planted.key")).unwrap();
-    assert!(works(&Vault::open(&at, Some(b"passphrase")).unwrap(), "web"));
+    // The way out that was named: what is one's own is moved away and taken over from there.
+    std::fs::rename(at.join("planted.key"), folder.path().join("moved")).unwrap();
+    let vault = Vault::open(&at, Some(b"passphrase")).unwrap();
+    assert!(works(&vault, "web"));
+    let moved = std::fs::read(folder.path().join("moved")).unwrap();
+    vault.import("own", &source::to_pkcs8(&moved, None).unwrap(), KeyPolicy::default()).unwrap();
+    let public = |vault: &Vault, name| vault.find(name, None).unwrap().material.public().to_vec();
+    assert_eq!(public(&vault, "own"), public(&Vault::open(&other, None).unwrap(), "planted"));
+    let sealed = std::fs::read(at.join("own.key")).unwrap();
+    assert!(source::to_pkcs8(&sealed, None).unwrap_err().contains("is encrypted"));
+    assert!(source::to_pkcs8(&moved[..moved.len() / 2], None).unwrap_err().contains("is damaged in line"));
 }
 
 /// A seal as it was before, under "passphrase".
