@@ -38,6 +38,7 @@
 mod calls;
 mod data;
 mod early;
+mod ending;
 mod file;
 mod filter;
 mod memory;
@@ -58,6 +59,7 @@ use bywash_stopped::pairs::Pairs;
 use bywash_stopped::pool::Pool;
 use bywash_stopped::raise_descriptor_limit;
 use early::Early;
+use ending::Ending;
 use file::File;
 use numbers::Numbers;
 use place::Root;
@@ -68,7 +70,7 @@ use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
-use std::sync::{Arc, Mutex, RwLock};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -138,7 +140,7 @@ impl Hook {
             numbers: self.numbers,
             teller: Teller::new(tell),
             is_root: rustix::process::geteuid().is_root(),
-            ended: RwLock::new(false),
+            ending: Ending::default(),
         };
         match Pool::start("hook", server) {
             Ok(pool) => Ok(Hooked { pool, files, watch: Some(watch), volume }),

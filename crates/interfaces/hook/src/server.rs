@@ -1,5 +1,6 @@
 //! What becomes of a stopped call: one of the volume is answered here, every other goes on to the kernel.
 
+use crate::ending::Ending;
 use crate::file::{File, What};
 use crate::filter;
 use crate::memory::{Memory, UNREADABLE};
@@ -15,7 +16,11 @@ use bywash_stopped::thread::status;
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// How long the end waits for calls that are being answered: a disk may be slow, a file system that a path leads through may never answer.
+const END_AT_MOST: Duration = Duration::from_secs(10);
 
 /// Answers what one filter stops.
 pub(crate) struct Server {
@@ -31,8 +36,7 @@ pub(crate) struct Server {
     pub(crate) teller: Teller,
     /// Whether a program could have become somebody else than this process.
     pub(crate) is_root: bool,
-    /// Whether nothing is answered any more; held for reading while something is.
-    pub(crate) ended: RwLock<bool>,
+    pub(crate) ending: Ending,
 }
 
 /// What a call is about, for messages.
@@ -55,13 +59,13 @@ impl Work for Server {
     }
 
     fn answer(&self, call: Notification) {
-        let ended = self.ended.read().unwrap_or_else(PoisonError::into_inner);
-        let verdict = match *ended {
-            true => Verdict::Error(libc::ENOSYS),
+        let verdict = if self.ending.enter() {
             // A panic is a defect; the program hears of an error, and is not left waiting for ever.
-            false => catch_unwind(AssertUnwindSafe(|| self.verdict(&call))).unwrap_or(Verdict::Error(libc::EIO)),
+            let verdict = catch_unwind(AssertUnwindSafe(|| self.verdict(&call))).unwrap_or(Verdict::Error(libc::EIO));
+            if self.ending.leave() { verdict } else { Verdict::Error(libc::ENOSYS) }
+        } else {
+            Verdict::Error(libc::ENOSYS)
         };
-        drop(ended);
         self.listener.answer(call.id, verdict);
     }
 
@@ -73,9 +77,9 @@ impl Work for Server {
 }
 
 impl Server {
-    /// Every call fails from now on (ENOSYS), as when nobody answers any more; those that are being answered are waited for.
+    /// Every call fails from now on (ENOSYS), as when nobody answers any more; those that are being answered are waited for, within reason.
     pub(crate) fn end(&self) {
-        *self.ended.write().unwrap_or_else(PoisonError::into_inner) = true;
+        self.ending.end(END_AT_MOST);
     }
 
     fn verdict(&self, call: &Notification) -> Verdict {
