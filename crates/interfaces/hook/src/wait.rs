@@ -4,13 +4,17 @@ use crate::memory::Memory;
 use crate::refuse::{Outcome, refused};
 use crate::server::{Server, Shown};
 use bywash_stopped::listener::{Notification, Verdict};
-use bywash_stopped::thread::copy_of;
+use bywash_stopped::thread::{copy_of, status};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::AsFd;
-use rustix::io::Errno;
+use rustix::io::{Errno, retry_on_intr};
 
 /// Most descriptors that are looked at: more than a process can have open is the kernel's to refuse.
 const FDS_MAX: u64 = 1 << 16;
+/// So many numbers are in every table of descriptors (`NR_OPEN_DEFAULT`).
+const TABLE_MIN: i32 = 64;
+/// So many copies of descriptors are had at a time: this process may have few.
+const COPIES: usize = 64;
 /// What a regular file is, if it is asked for.
 const READY: PollFlags = PollFlags::IN.union(PollFlags::OUT).union(PollFlags::RDNORM).union(PollFlags::WRNORM);
 /// What makes a descriptor ready in each of `select`'s sets (`fs/select.c`).
@@ -41,7 +45,7 @@ impl Server {
             let fd = i32::from_ne_bytes([entry[0], entry[1], entry[2], entry[3]]);
             (fd, PollFlags::from_bits_retain(u16::from_ne_bytes([entry[4], entry[5]])))
         });
-        let Some(said) = self.ready(call, asked.collect(), shown) else { return Ok(Verdict::Continue) };
+        let Some(said) = self.ready(call, asked.collect(), shown)? else { return Ok(Verdict::Continue) };
         let ready = said.iter().filter(|(_, flags)| !flags.is_empty()).count();
         #[cfg(target_arch = "x86_64")]
         let is_now = if call.call == libc::SYS_poll { timeout as i32 == 0 } else { is_now(memory, timeout)? };
@@ -58,7 +62,13 @@ impl Server {
     /// Three sets of bits by number, each of which need not be there.
     fn select(&self, call: &Notification, memory: &Memory<'_>, shown: &mut Shown) -> Outcome<Verdict> {
         let [count, addresses @ .., timeout, _] = call.arguments;
-        let count = count.min(FDS_MAX) as i32;
+        let count = (count as i32).min(FDS_MAX as i32);
+        let count = match count {
+            ..0 => return Err(Errno::INVAL.into()),
+            // Neither read nor written is more than what the kernel would of the sets, which need not be longer.
+            TABLE_MIN.. => count.min(status(call.thread, "FDSize:").and_then(|size| size.parse().ok()).ok_or(Errno::SRCH)?),
+            _ => count,
+        };
         let mut sets = [const { Vec::new() }; 3];
         for (set, address) in sets.iter_mut().zip(addresses).filter(|(_, address)| *address != 0) {
             *set = vec![0u8; (count as usize).div_ceil(64) * 8];
@@ -69,7 +79,7 @@ impl Server {
             let flags = sets.iter().zip(SETS).filter(|(set, _)| is_set(set, fd)).map(|(_, flags)| flags);
             flags.reduce(PollFlags::union).map(|flags| (fd, flags))
         });
-        let Some(said) = self.ready(call, asked.collect(), shown) else { return Ok(Verdict::Continue) };
+        let Some(said) = self.ready(call, asked.collect(), shown)? else { return Ok(Verdict::Continue) };
         if said.iter().any(|(_, flags)| flags.contains(PollFlags::NVAL)) {
             return Err(Errno::BADF.into());
         }
@@ -90,30 +100,34 @@ impl Server {
     }
 
     /// What all of them are now; none if no file of the volume is among them.
-    fn ready(&self, call: &Notification, asked: Vec<Asked>, shown: &mut Shown) -> Option<Vec<Asked>> {
+    fn ready(&self, call: &Notification, asked: Vec<Asked>, shown: &mut Shown) -> Outcome<Option<Vec<Asked>>> {
         let ours: Vec<_> = asked.iter().map(|(fd, _)| self.found(call.thread, *fd)).collect();
-        let file = ours.iter().flatten().find(|file| !file.value.is_gone())?;
+        let Some(file) = ours.iter().flatten().find(|file| !file.value.is_gone()) else { return Ok(None) };
         shown.clone_from(&file.value.shown);
         let mut said: Vec<Asked> = asked.iter().map(|(fd, _)| (*fd, PollFlags::empty())).collect();
-        let mut copies = Vec::new();
+        let mut others = Vec::new();
         for (at, ((fd, flags), ours)) in asked.iter().zip(&ours).enumerate() {
             match ours {
                 Some(file) if file.value.is_gone() => said[at].1 = PollFlags::NVAL,
                 Some(_) => said[at].1 = flags.intersection(READY),
                 None if *fd < 0 => {}
-                None => match copy_of(call.thread, *fd) {
-                    Ok(copy) => copies.push((at, copy, *flags)),
-                    Err(Errno::BADF) => said[at].1 = PollFlags::NVAL,
-                    // It is not known to be ready.
-                    Err(_) => {}
-                },
+                None => others.push((at, *fd, *flags)),
             }
         }
-        let mut polled: Vec<_> = copies.iter().map(|(_, copy, flags)| PollFd::from_borrowed_fd(copy.as_fd(), *flags)).collect();
-        if poll(&mut polled, Some(&Timespec::default())).is_ok() {
+        for others in others.chunks(COPIES) {
+            let mut copies = Vec::with_capacity(others.len());
+            for &(at, fd, flags) in others {
+                match copy_of(call.thread, fd) {
+                    Ok(copy) => copies.push((at, copy, flags)),
+                    Err(Errno::BADF) => said[at].1 = PollFlags::NVAL,
+                    Err(errno) => return Err(errno.into()),
+                }
+            }
+            let mut polled: Vec<_> = copies.iter().map(|(_, copy, flags)| PollFd::from_borrowed_fd(copy.as_fd(), *flags)).collect();
+            retry_on_intr(|| poll(&mut polled, Some(&Timespec::default())))?;
             copies.iter().zip(&polled).for_each(|((at, ..), polled)| said[*at].1 = polled.revents());
         }
-        Some(said)
+        Ok(Some(said))
     }
 }
 

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/select.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -239,7 +240,28 @@ static void waits(void) {
     char byte;
     struct timeval none = {0};
     IS(read(pipes[0], &byte, 1) == 1 && select(fd + 1, &reads, 0, 0, &none) == 1 && FD_ISSET(fd, &reads) && !FD_ISSET(pipes[0], &reads));
+    /* As many as it likes: what is behind a set is not part of it. */
+    struct { fd_set set; unsigned char behind[8192]; } room;
+    memset(&room, 0xff, sizeof room);
+    FD_ZERO(&room.set);
+    FD_SET(fd, &room.set);
+    IS(select(1 << 20, &room.set, 0, 0, 0) == 1 && FD_ISSET(fd, &room.set));
+    for (size_t at = 0; at < sizeof room.behind; at++) IS(room.behind[at] == 0xff);
+    FAILS(select(-1, &room.set, 0, 0, 0), EINVAL);
     IS(close(pipes[0]) == 0 && close(pipes[1]) == 0 && close(fd) == 0);
+}
+
+/* Nearly as many as may be open. */
+static void crowd(void) {
+    struct rlimit limit;
+    make("file", "text");
+    int fd = open(in("file"), O_RDONLY), pipes[2], count;
+    IS(fd >= 0 && pipe(pipes) == 0 && write(pipes[1], "x", 1) == 1 && getrlimit(RLIMIT_NOFILE, &limit) == 0);
+    count = limit.rlim_cur - 1;
+    struct pollfd *all = calloc(count, sizeof *all);
+    for (int at = 0; at < count; at++) all[at] = (struct pollfd){at ? pipes[0] : fd, POLLIN, 0};
+    IS(poll(all, count, -1) == count);
+    for (int at = 0; at < count; at++) IS(all[at].revents == POLLIN);
 }
 
 /* Each writer has its letter; one call is one run of it, however large and of however many parts. */
@@ -309,6 +331,7 @@ int main(int count, char **arguments) {
     else if (!strcmp(part, "appends")) appends();
     else if (!strcmp(part, "full")) full();
     else if (!strcmp(part, "waits")) waits();
+    else if (!strcmp(part, "crowd")) crowd();
     else if (!strcmp(part, "removed")) removed();
     else if (!strcmp(part, "moved")) moved();
     else if (!strcmp(part, "replaced")) replaced();
