@@ -13,7 +13,8 @@
 //! the bytes. A last line that begins with `#` says how many requests are missing because the recorder did not keep up; without it none is, unless the
 //! file could not be written to its end, which `bywash record` says. Recordings of before `calls` end with `program`, still older ones with `done_ns`, and are read as ever: the header says how many fields the lines have.
 //!
-//! Recordings may stand one after the other in a file, each with its header. What comes later is read as later, and of other clients.
+//! Recordings may stand one after the other in a file, each with its header. What comes later is read as later, and of other clients,
+//! also where the one before is cut in the line in which it begins: that line is an error.
 //!
 //! A last line that no line feed ends is part of one: whoever wrote it was killed, or its disk was full. It is no request.
 
@@ -39,6 +40,12 @@ const LOST: &str = "# lost: ";
 pub fn is_header(line: &str) -> bool {
     let all = HEADER.split(',');
     FIELDS.iter().any(|&count| all.clone().take(count).eq(line.split(',')))
+}
+
+/// The header that a line is, or ends with: what was cut has no end of line before the next recording.
+fn header_behind(line: &str) -> Option<&str> {
+    let at = line.rfind(HEADER.split_inclusive(',').next()?)?;
+    Some(&line[at..]).filter(|rest| is_header(rest))
 }
 
 /// The line at the end of a recording that lost so many requests.
@@ -271,10 +278,12 @@ impl Reader {
             return Ok(None);
         }
         let count = line.split(',').count();
-        if is_header(line) {
-            self.lacks_calls |= line != HEADER;
-            (self.fields, self.begin, self.clients) = (Some(count), self.done, self.next_client);
-            return Ok(None);
+        if let Some(header) = header_behind(line) {
+            self.begin_another(header);
+            if header == line {
+                return Ok(None);
+            }
+            return Err(Fields { line, fields: Vec::new() }.bad("cut, and another recording begins behind it"));
         }
         if let Some(lost) = lost(line) {
             self.lost = self.lost.saturating_add(lost);
@@ -289,6 +298,11 @@ impl Reader {
         self.done = self.done.max(record.done);
         self.next_client = self.next_client.max(record.client.saturating_add(1));
         Ok(Some(record))
+    }
+
+    fn begin_another(&mut self, header: &str) {
+        self.lacks_calls |= header != HEADER;
+        (self.fields, self.begin, self.clients) = (Some(header.split(',').count()), self.done, self.next_client);
     }
 
     /// How many requests the recording lost so far, by its own word.
@@ -411,6 +425,19 @@ mod tests {
         let mut reader = Reader::default();
         old.lines().for_each(|line| _ = reader.read(line).unwrap());
         assert_eq!((reader.lost(), reader.lacks_calls()), (3, true));
+    }
+
+    #[test]
+    fn a_recording_behind_one_that_is_cut_is_another() {
+        let old = HEADER.split(',').take(9).collect::<Vec<_>>().join(",");
+        for (cut, header, next) in [("1300,1,7,AES-2", HEADER, SERVED), (SERVED, HEADER, SERVED), ("arrival_ns,cli", &old, OLD)] {
+            let mut reader = Reader::default();
+            assert!(reader.read(HEADER).unwrap().is_none() && reader.read(SERVED).unwrap().is_some());
+            let said = reader.read(&format!("{cut}{header}")).unwrap_err().to_string();
+            assert!(said.contains("cut, and another recording begins"), "{said}");
+            let later = reader.read(next).unwrap().unwrap();
+            assert_eq!((later.arrival, later.client, reader.lacks_calls()), (Time(3510), 3, header != HEADER));
+        }
     }
 
     #[test]
