@@ -1,7 +1,7 @@
 //! A cost sheet that learns: what an operation is expected to take, corrected by what operations did take.
 //!
 //! For every algorithm and size class one factor is kept, measured time over the sheet's time, as an exponentially weighted running
-//! mean: what the sheet says counts as three observations, and each one weighs as much as all before it until that has fallen to 1/16. One observation counts for at most
+//! mean: what the sheet says counts as three observations, and each one weighs as much as each before it, until that has fallen to 1/16. One observation counts for at most
 //! four times and at least a quarter of what is believed, so that a worker that lost the processor for a while, or a first operation that had everything yet to set up, does not
 //! overturn the estimate, while a lasting change still comes through within a few dozen observations.
 //!
@@ -10,7 +10,8 @@
 //! Who is thought slow is given nothing, and would never be seen to be so no longer. So what speaks against an engine, a factor above 1, loses weight for each class by itself
 //! as its requests [go elsewhere](Estimate::pass): after n half-lives an n-th more counts of it still, 1 / (1 + n), as in the [mediator](crate::mediator), where it is worked out
 //! that the tries which come of that cost less than one request for each half-life. One that fails is believed again as slow as it was, and one that does not shows how slow it is now. Where nobody
-//! is told what goes elsewhere, in a [routing table](crate::routing), [time](Estimate::sheet_at) counts instead. What speaks for an engine is not forgotten: that it is so no longer shows by
+//! is told what goes elsewhere, in a [routing table](crate::routing), [time](Estimate::sheet_at) counts instead; and with those who are told it counts too, so that
+//! who is sent something by a table believes of an engine what the table did. What speaks for an engine is not forgotten: that it is so no longer shows by
 //! itself.
 //!
 //! # The time of a batch
@@ -59,14 +60,15 @@ struct Factor {
     /// When it was last seen, and how many were in that batch.
     seen_at: Time,
     count: usize,
-    /// Half-lives of what went elsewhere since.
+    /// Half-lives of what went elsewhere since, and of time, up to when something last did.
     passed: f64,
+    passed_at: Time,
 }
 
 impl Factor {
     /// Of a sheet that has this worth.
     const fn new(seen: u32) -> Self {
-        Self { value: 1.0, seen, seen_at: Time::ZERO, count: 1, passed: 0.0 }
+        Self { value: 1.0, seen, seen_at: Time::ZERO, count: 1, passed: 0.0, passed_at: Time::ZERO }
     }
 
     fn after(&self, half_lives: f64) -> f64 {
@@ -88,7 +90,13 @@ impl Factor {
         self.seen = self.seen.saturating_add(1);
         let ratio = ratio.clamp(self.value / LEAP_MAX, self.value * LEAP_MAX);
         self.value += (ratio - self.value) * f64::max(1.0 / f64::from(self.seen), WEIGHT_MIN);
-        (self.seen_at, self.count, self.passed) = (now, count.clamp(1, HALF_LIFE_COUNT_MAX), 0.0);
+        (self.seen_at, self.count) = (now, count.clamp(1, HALF_LIFE_COUNT_MAX));
+        (self.passed, self.passed_at) = (0.0, now);
+    }
+
+    fn pass(&mut self, now: Time, requests: f64) {
+        self.passed += requests / (HALF_LIFE_REQUESTS * self.count as f64) + now.since_ns(self.passed_at) as f64 / HALF_LIFE_NS;
+        self.passed_at = now;
     }
 }
 
@@ -123,10 +131,10 @@ impl Estimate {
         self.factors[index(algorithm, bytes)].observe(now, ratio, count);
     }
 
-    /// So many requests of this size that the engine could have done went elsewhere. Parts of one count where a try costs more than the request.
-    pub fn pass(&mut self, algorithm: Algorithm, bytes: u64, requests: f64) {
-        let factor = &mut self.factors[index(algorithm, bytes)];
-        factor.passed += requests / (HALF_LIFE_REQUESTS * factor.count as f64);
+    /// So many requests of this size that the engine could have done went elsewhere. Parts of one count where a try costs more than the request. So does the time that has gone by since,
+    /// in which more may have gone where nobody tells of it.
+    pub fn pass(&mut self, now: Time, algorithm: Algorithm, bytes: u64, requests: f64) {
+        self.factors[index(algorithm, bytes)].pass(now, requests);
     }
 
     /// The [sheet](Self::sheet) for one who sends nothing where it is thought slow, and is not told what goes elsewhere: what speaks against the engine has lost weight since it was seen.
@@ -347,11 +355,11 @@ mod tests {
     fn what_speaks_against_an_engine_fades_as_requests_go_elsewhere() {
         let mut estimate = slow();
         let raw = times(&estimate);
-        estimate.pass(Algorithm::Aes128Ctr, 1_000_000, 1e9);
+        estimate.pass(Time(0), Algorithm::Aes128Ctr, 1_000_000, 1e9);
         assert_eq!(times(&estimate), raw, "of its own size alone");
-        estimate.pass(Algorithm::Aes128Ctr, 1024, HALF_LIFE_REQUESTS);
+        estimate.pass(Time(0), Algorithm::Aes128Ctr, 1024, HALF_LIFE_REQUESTS);
         assert!((times(&estimate) - (1.0 + (raw - 1.0) / 2.0)).abs() < 1e-9);
-        estimate.pass(Algorithm::Aes128Ctr, 1024, 8.0 * HALF_LIFE_REQUESTS);
+        estimate.pass(Time(0), Algorithm::Aes128Ctr, 1024, 8.0 * HALF_LIFE_REQUESTS);
         let mut again = estimate.clone();
         again.observe(Time(0), Algorithm::Aes128Ctr, 1024, 1, 11_000);
         assert!((times(&again) - raw).abs() < 0.1, "one try that fails: {}", times(&again));
@@ -360,7 +368,7 @@ mod tests {
         // A batch is tried as a batch.
         estimate.observe(Time(0), Algorithm::Aes128Ctr, 1024, 8, 800_000);
         let raw = times(&estimate);
-        estimate.pass(Algorithm::Aes128Ctr, 1024, 8.0 * HALF_LIFE_REQUESTS);
+        estimate.pass(Time(0), Algorithm::Aes128Ctr, 1024, 8.0 * HALF_LIFE_REQUESTS);
         assert!((times(&estimate) - (1.0 + (raw - 1.0) / 2.0)).abs() < 1e-9);
     }
 
@@ -369,7 +377,7 @@ mod tests {
         let mut estimate = estimate(1);
         (0..100).for_each(|_| estimate.observe(Time(0), Algorithm::Aes128Ctr, 1024, 1, 275));
         let before = times(&estimate);
-        estimate.pass(Algorithm::Aes128Ctr, 1024, 1e9);
+        estimate.pass(Time(0), Algorithm::Aes128Ctr, 1024, 1e9);
         assert_eq!((times(&estimate), estimate.sheet_at(Time(u64::MAX))), (before, estimate.sheet()));
     }
 

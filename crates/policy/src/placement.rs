@@ -105,9 +105,9 @@ impl Placement {
     }
 
     /// So many requests of this size went to none of these engines: those that could have done them [forget](Estimate::pass).
-    pub(crate) fn pass(&mut self, engines: EngineSet, algorithm: Algorithm, bytes: u64, requests: f64) {
+    pub(crate) fn pass(&mut self, now: Time, engines: EngineSet, algorithm: Algorithm, bytes: u64, requests: f64) {
         for engine in engines.and(self.workers.up()).iter() {
-            self.engines[usize::from(engine.0)].estimate.pass(algorithm, bytes, requests);
+            self.engines[usize::from(engine.0)].estimate.pass(now, algorithm, bytes, requests);
         }
     }
 
@@ -231,7 +231,7 @@ impl Placement {
         self.settle(place);
         self.workers.take(engine);
         let bytes = bytes / count as u64;
-        self.pass(engines.without(engine), algorithm, bytes, count as f64);
+        self.pass(now, engines.without(engine), algorithm, bytes, count as f64);
         let state = &mut self.engines[usize::from(engine.0)];
         let takes = state.estimate.batch_ns(algorithm, bytes, count);
         state.running.push(Running { first: batch[start], kind, count, bytes, expected_end: now + takes as u64 });
@@ -370,5 +370,34 @@ mod tests {
         policy.event(Time(0), Event::EngineDown(EngineId(1)));
         arrive(&mut policy, Time(0), 0..1);
         assert_eq!(decide(&mut policy, Time(0)), (CPU, 1));
+    }
+    /// A routing table, made every two seconds, that sends a request in each of them where it says *queue*; of what it sends elsewhere the policy does not hear.
+    #[test]
+    fn what_a_table_sends_to_an_engine_is_tried_there() {
+        use crate::routing::{refresh, refresh_from};
+        use bywash_core::Place;
+        let mut policy = policy(100.0);
+        let here = policy.engines[0].estimate.sheet();
+        // What the manager believes, who is told of all that is done and of nothing else.
+        let mut believed = policy.engines[1].estimate.clone();
+        let route = route_index(Algorithm::Rsa2048Private, 256);
+        let mut table = refresh(&here, &[believed.sheet()], 0.0);
+        let (mut queued, mut tried) = (0, 0);
+        for look in 0..2000 {
+            let now = Time(look * 2_000_000_000);
+            if table[route] == Place::Queue {
+                queued += 1;
+                arrive(&mut policy, now, look..look + 1);
+                let (Decision::Dispatch(engine), 1) = decide(&mut policy, now) else { panic!("it waits") };
+                let service_ns = if engine == EngineId(1) { 1_000_000 } else { 250_000 };
+                if engine == EngineId(1) {
+                    believed.observe(now, Algorithm::Rsa2048Private, 256, 1, service_ns);
+                    tried += 1;
+                }
+                policy.event(now, Event::Finished { engine, batch: &[RequestId(look)], service_ns: Some(service_ns) });
+            }
+            table = refresh_from(&table, &here, &[believed.sheet_at(now)], 0.0);
+        }
+        assert!((2..200).contains(&queued) && 2 * tried >= queued, "{queued} sent to the queue, {tried} tried there");
     }
 }

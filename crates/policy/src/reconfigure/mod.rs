@@ -116,8 +116,8 @@ impl Reconfigure {
             Some(ns) => self.device.available(now, circuit, load) + hardware_ns <= self.software.available(now) + ns,
         };
         match software {
-            Some(_) if here => self.others.pass(self.software.able(&request), request.algorithm, request.bytes, 1.0),
-            Some(ns) if self.up => self.pass(circuit, &request, ns),
+            Some(_) if here => self.others.pass(now, self.software.able(&request), request.algorithm, request.bytes, 1.0),
+            Some(ns) if self.up => self.pass(now, circuit, &request, ns),
             _ => {}
         }
         // What runs on a circuit that is there does so before it may go; what asked for others waits for them.
@@ -137,11 +137,11 @@ impl Reconfigure {
 
     /// A request that its circuit could have done goes to the others, where it takes so long: the circuit is [tried again](crate::estimate) some time, and where it is missing
     /// that costs the loading of it as well.
-    fn pass(&mut self, circuit: Circuit, request: &Request, software_ns: u64) {
+    fn pass(&mut self, now: Time, circuit: Circuit, request: &Request, software_ns: u64) {
         let loaded = self.device.loaded();
         let loading_ns = if loaded.contains(circuit) { 0 } else { self.device.fabric.loading_ns(loaded, Circuits::NONE.with(circuit)) };
         let of_a_try = software_ns.max(1) as f64 / software_ns.max(1).saturating_add(loading_ns) as f64;
-        self.estimate.pass(request.algorithm, request.bytes, of_a_try);
+        self.estimate.pass(now, request.algorithm, request.bytes, of_a_try);
     }
 
     fn give_to_circuit(&mut self, now: Time, circuit: Circuit, request: Request, ns: u64) {

@@ -135,8 +135,8 @@ impl Module {
     }
 
     /// A request that it could have done waits for another.
-    pub(super) fn pass(&mut self, request: &Request) {
-        self.estimate.pass(request.algorithm, request.bytes, 1.0);
+    pub(super) fn pass(&mut self, now: Time, request: &Request) {
+        self.estimate.pass(now, request.algorithm, request.bytes, 1.0);
     }
 
     /// Takes the head of a session, and with it as many that follow in the same session as gain from going together.

@@ -72,7 +72,7 @@ impl Modules {
         let modules: Vec<&Module> = self.engines.iter().map(|engine| &engine.module).collect();
         match self.route.route(now, &request, up, &modules) {
             Some(engine) => {
-                up.without(engine).iter().for_each(|other| self.engines[usize::from(other.0)].module.pass(&request));
+                up.without(engine).iter().for_each(|other| self.engines[usize::from(other.0)].module.pass(now, &request));
                 let engine = &mut self.engines[usize::from(engine.0)];
                 if engine.module.line.push(request, arrived) {
                     engine.tell(now, News::Arrived(&request));
