@@ -69,6 +69,11 @@ impl Link {
         }
     }
 
+    /// The broker's process by the kernel's word; 0 if it cannot be seen from here. Its own is a number of its own namespace.
+    pub(crate) fn process(&self) -> u32 {
+        self.socket.peer().map_or(0, |peer| peer.pid)
+    }
+
     /// The broker's statistics.
     pub(crate) fn stats(&mut self, format: StatsFormat) -> Result<String, Failure> {
         let request = self.number();
@@ -200,6 +205,13 @@ fn unexpected(answer: &BrokerMessage) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_brokers_process_is_the_kernels_word() {
+        let (socket, _other) = ControlSocket::pair().unwrap();
+        let link = Link { socket, packet: Packet::new(), requests: 0, path: PathBuf::new(), board: None, broker: 1 };
+        assert_eq!(link.process(), std::process::id());
+    }
 
     #[test]
     fn a_broker_that_accepts_nobody_does_not_hold_a_probe_up() {

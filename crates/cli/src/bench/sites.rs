@@ -110,7 +110,7 @@ pub(crate) struct Sites {
     all: Vec<Box<dyn Site>>,
     routes: Vec<Place>,
     broker: Option<Client>,
-    /// Other processes that work for one of the places.
+    /// Other processes that work for one of the places; 0 for one that cannot be seen from here.
     pub(crate) workers: Vec<u32>,
 }
 
@@ -159,7 +159,7 @@ impl Sites {
         }
         let mut link = Link::connect(&path)?;
         let engines = crate::top::parse(&link.stats(StatsFormat::Json)?)?.engines;
-        self.workers.push(link.broker);
+        self.workers.push(link.process());
         self.broker = Some(client(&path, Route::Auto));
         // What it serves may go to any of them.
         let modelled = engines.iter().any(|engine| engine.modelled);
