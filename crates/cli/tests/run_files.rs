@@ -138,3 +138,25 @@ fn where_the_run_itself_writes_is_not_among_the_ciphertext() {
     assert!(stdout(&read).contains("\"command\""), "{}", stdout(&read));
     assert!(!place.at("vault/report").exists());
 }
+
+#[test]
+fn a_program_that_lies_in_the_volume_is_not_started_as_ciphertext() {
+    let place = Place::new();
+    succeed(&mut place.bywash(&["mount", "--init", "--plaintext-names", "vault"]));
+    let script = "printf '#!/bin/cat\\nattack at dawn\\n' > vault/tool; chmod +x vault/tool";
+    let made = run(&place, &[&HOOK[..], &["-q"]].concat(), &["sh", "-c", script]).output().unwrap();
+    if is_skipped(&made) {
+        return;
+    }
+    assert!(made.status.success(), "{}", stderr(&made));
+    let paths = format!("{}:/bin:/usr/bin", place.at("vault").display());
+    std::os::unix::fs::symlink("vault/tool", place.at("link")).unwrap();
+    for command in ["vault/tool", "./link", "tool"] {
+        let refused = run(&place, &HOOK, &[command]).env("PATH", &paths).output().unwrap();
+        let said = stderr(&refused);
+        assert_eq!((refused.status.code(), stdout(&refused).as_str()), (Some(126), ""), "{command}: {said}");
+        assert!(said.contains("it lies in the volume") && said.contains("interpreter"), "{said}");
+    }
+    let ran = run(&place, &[&HOOK[..], &["-q"]].concat(), &["cat", "vault/tool"]).output().unwrap();
+    assert!(stdout(&ran).contains("attack at dawn"), "{}", stderr(&ran));
+}

@@ -23,12 +23,25 @@ pub(super) fn refuse_opened(folder: &Path) -> Result<(), Failure> {
 
 /// Refuses a path that leads into the folder, at which this process writes itself.
 pub(super) fn refuse(folder: &Path, what: &str, path: &Path) -> Result<(), Failure> {
-    let parent = || path.parent().map(|parent| if parent.as_os_str().is_empty() { Path::new(".") } else { parent });
-    let place = path.canonicalize().or_else(|error| parent().ok_or(error)?.canonicalize());
-    if place.is_ok_and(|place| place.starts_with(folder)) {
+    if leads_into(folder, path) {
         let path = path.shown();
         let why = format!("{what}: {path} is in the volume, where --files-by hook would leave clear text among the ciphertext");
         return Err(Failure::new(Exit::RunFailed, format!("{why}; choose a place outside of it")));
     }
     Ok(())
+}
+
+/// Refuses to start a file in the folder: the kernel would execute its ciphertext, and who starts it take that for a script without a first line and hand it to a shell.
+pub(super) fn refuse_program(folder: &Path, program: &Path) -> Result<(), Failure> {
+    if leads_into(folder, program) {
+        let why = format!("{}: it lies in the volume, of which --files-by hook can start no programs", program.shown());
+        return Err(Failure::new(Exit::NotExecutable, format!("{why}; run its interpreter with it, or leave --files-by hook out")));
+    }
+    Ok(())
+}
+
+fn leads_into(folder: &Path, path: &Path) -> bool {
+    let parent = || path.parent().map(|parent| if parent.as_os_str().is_empty() { Path::new(".") } else { parent });
+    let place = path.canonicalize().or_else(|error| parent().ok_or(error)?.canonicalize());
+    place.is_ok_and(|place| place.starts_with(folder))
 }

@@ -6,6 +6,7 @@ use crate::failure::{Exit, Failure};
 use crate::shown::Shown;
 use bywash_mount::direct::Direct;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Arc;
 
 /// How the files of a volume are shown to a program.
@@ -23,6 +24,16 @@ pub(crate) struct Opened {
     pub(crate) volume: Arc<Direct>,
     /// Where the program sees it.
     pub(crate) folder: PathBuf,
+}
+
+impl Opened {
+    /// Refuses a command whose program lies in the volume.
+    ///
+    /// # Errors
+    /// That it does.
+    pub(crate) fn refuse(&self, command: &Command) -> Result<(), Failure> {
+        bywash_hook::file_of(command).map_or(Ok(()), |program| clear::refuse_program(&self.folder, &program))
+    }
 }
 
 /// Opens it. `own` are paths at which this process writes itself, each with what the user names it by.

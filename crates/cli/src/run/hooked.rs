@@ -12,6 +12,7 @@ use std::process::Command;
 /// Runs the command to its end, and on until the last of its processes has ended; all that they wrote is on the disk then, or it is an error.
 pub(super) fn run(command: &mut Command, plan: &Plan, opened: Opened) -> Result<u8, Failure> {
     let before = |error: Error| Failure::new(Exit::RunFailed, error.to_string());
+    opened.refuse(command)?;
     let hook = Hook::prepare(command).map_err(before)?;
     let tell: Tell = Box::new(|line| say!("bywash: refused: {line}"));
     let mut hooked = None;

@@ -51,7 +51,7 @@ mod server;
 mod stat;
 mod wait;
 
-pub use bywash_stopped::{Error, orphans};
+pub use bywash_stopped::{Error, file_of, orphans};
 
 use bywash_mount::direct::Direct;
 use bywash_stopped::attach::Attachment;
@@ -93,7 +93,7 @@ pub struct Hook {
 }
 
 impl Hook {
-    /// Has `command` start under the filter. A process may have several hooks.
+    /// Has `command` start under the filter. A process may have several hooks. That its [program](file_of) does not lie in the volume is the caller's to see: the kernel would execute its ciphertext.
     ///
     /// # Errors
     /// [`Error::Unsupported`] by this kernel; [`Error::Privileged`] for a program that would lose the rights that its file gives it; [`Error::System`].

@@ -20,6 +20,7 @@ pub mod thread;
 pub use error::Error;
 pub use libc::sock_filter;
 pub use same::{Same, is_open};
+pub use setuid::file_of;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 

@@ -20,7 +20,7 @@ pub(crate) fn refuse(command: &Command, option: &'static str) -> Result<(), Erro
 }
 
 /// The file that a command names, as execvp finds it.
-fn file_of(command: &Command) -> Option<PathBuf> {
+pub fn file_of(command: &Command) -> Option<PathBuf> {
     let name = command.get_program();
     if name.as_bytes().contains(&b'/') {
         return Some(name.into());
