@@ -40,7 +40,7 @@ impl Opened {
 pub(crate) fn open(folder: &Path, keys: &KeyArgs, own: &[(&str, PathBuf)]) -> Result<Opened, Failure> {
     let failed = |error: std::io::Error| Failure::new(Exit::RunFailed, format!("--files {}: {error}", folder.shown()));
     bywash_hook::support().map_err(|error| Failure::new(Exit::RunFailed, format!("--files-by hook: {error}")))?;
-    let folder = folder.canonicalize().map_err(failed)?;
+    let folder = volume::find(folder)?;
     clear::refuse_opened(&folder)?;
     own.iter().try_for_each(|(what, path)| clear::refuse(&folder, what, path))?;
     let root = volume::root(&folder)?;

@@ -1,8 +1,8 @@
 //! Passphrases, key files, recipients and identities as the command line names them.
 
+use super::asked::{Asked, FIRST, NEW, OLD, ask};
 use super::descriptor::Descriptor;
 use crate::failure::{Exit, Failure};
-use crate::interrupt::Held;
 use crate::key::first_line;
 use crate::shown::Shown;
 use bywash_client::Client;
@@ -11,11 +11,8 @@ use bywash_files::place::{Spot, open_regular};
 use bywash_files::ssh::{self, SshKey};
 use bywash_files::{Argon2Cost, Identity, KEY_BYTES, Keyring, Lock, Recipient};
 use bywash_protocol::key_file;
-use rustix::event::{PollFd, PollFlags, poll};
-use rustix::io::Errno;
-use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
 
@@ -29,8 +26,6 @@ const IDENTITY_TEXT_BYTES_MAX: u64 = 1 << 16;
 const IDENTITY: &str = "BYWASH-IDENTITY-";
 /// What is to be given instead of an identity itself.
 const FILE_OF_IT: &str = "give the file that it is in";
-/// Longest passphrase typed, in bytes.
-const PASSPHRASE_BYTES_MAX: u64 = 4096;
 
 /// What files are made with, or opened with.
 #[derive(Clone, Debug, clap::Args)]
@@ -286,81 +281,6 @@ impl KeyArgs {
         }
         Ok((keyring, passphrase))
     }
-}
-
-/// How a passphrase is asked for.
-#[derive(Clone, Copy)]
-struct Asked<'a> {
-    prompt: &'a str,
-    /// Whether twice, since nothing yet tells a slip.
-    is_new: bool,
-    /// What does without a terminal.
-    instead: &'static str,
-}
-
-/// That of files that are there.
-const OLD: Asked<'static> = Asked { prompt: "Passphrase: ", is_new: false, instead: "--passphrase-file, -k or -i" };
-/// That of files that are to be made.
-const FIRST: Asked<'static> = Asked { prompt: "Passphrase: ", is_new: true, instead: "--passphrase-file, -k or -r" };
-/// Another one for files that are there.
-const NEW: Asked<'static> =
-    Asked { prompt: "New passphrase: ", is_new: true, instead: "--new-passphrase-file, --new-key-file or --new-recipient" };
-
-/// Asks on the terminal, whatever stdin and stdout are.
-fn ask(asked: Asked<'_>) -> Result<SecretBytes, Failure> {
-    let no_terminal = |error: std::io::Error| {
-        let instead = asked.instead;
-        let why = format!("a passphrase is to be asked for and there is no terminal ({error}); give {instead}");
-        Failure::new(Exit::Usage, why)
-    };
-    let terminal = File::options().read(true).write(true).open("/dev/tty").map_err(no_terminal)?;
-    let first = typed(&terminal, asked.prompt).map_err(no_terminal)?;
-    if first.is_empty() {
-        return Err(Failure::failed("an empty passphrase protects nothing; type one, or use a key file"));
-    }
-    if asked.is_new && typed(&terminal, "The same again: ").map_err(no_terminal)? != first {
-        return Err(Failure::failed("the two passphrases differ; try again"));
-    }
-    Ok(first)
-}
-
-/// A line from the terminal, not shown. Whoever ends the process meanwhile finds the terminal as it was.
-fn typed(mut terminal: &File, prompt: &str) -> std::io::Result<SecretBytes> {
-    let before = tcgetattr(terminal)?;
-    let mut silent = before.clone();
-    silent.local_modes.remove(LocalModes::ECHO);
-    // Who is not in the foreground stops here, and can still be ended.
-    tcsetattr(terminal, OptionalActions::Now, &before)?;
-    let held = Held::hold()?;
-    // Silent first: who answers a prompt at once is neither shown nor lost.
-    let begin = || {
-        tcsetattr(terminal, OptionalActions::Flush, &silent)?;
-        (&mut &*terminal).write_all(prompt.as_bytes())
-    };
-    begin()?;
-    let mut line = Zeroizing::new(Vec::with_capacity(PASSPHRASE_BYTES_MAX as usize));
-    let read = await_line(terminal, &held, begin, || _ = tcsetattr(terminal, OptionalActions::Now, &before))
-        .and_then(|()| BufReader::new(terminal.take(PASSPHRASE_BYTES_MAX)).read_until(b'\n', &mut line));
-    tcsetattr(terminal, OptionalActions::Now, &before)?;
-    terminal.write_all(b"\n")?;
-    drop(held);
-    read.map(|_| SecretBytes::from(line.strip_suffix(b"\n").unwrap_or(&line)))
-}
-
-/// Returns when a line was typed; an error if a signal came. The terminal is left to a shell meanwhile (Ctrl-Z) as it was, and as shells give it back, it is begun anew.
-fn await_line(terminal: &File, held: &Held, begin: impl Fn() -> std::io::Result<()>, leave: impl Fn()) -> std::io::Result<()> {
-    while !held.came() {
-        if held.was_stopped(&leave) {
-            begin()?;
-        }
-        let mut ends = [PollFd::new(terminal, PollFlags::IN), PollFd::new(held, PollFlags::IN)];
-        match poll(&mut ends, None) {
-            Ok(_) if !ends[0].revents().is_empty() && !held.came() => return Ok(()),
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Err(std::io::ErrorKind::Interrupted.into())
 }
 
 fn read_key_file(path: &Path) -> Result<Zeroizing<[u8; KEY_BYTES]>, Failure> {

@@ -2,7 +2,7 @@
 //!
 //! | module | what it knows |
 //! |---|---|
-//! | [`keys`], [`descriptor`] | passphrases, key files, recipients and identities as the command line names them |
+//! | [`keys`], [`descriptor`], [`asked`] | passphrases, key files, recipients and identities as the command line names them; a passphrase that is typed |
 //! | [`tree`] | which files are meant, and where each goes |
 //! | [`stream`] | stdin and stdout instead of files |
 //! | [`engines`] | who computes |
@@ -14,6 +14,7 @@
 //! | [`stored`] | what such a program wrote last, where there is no room for it |
 //! | [`encrypt`], [`decrypt`], [`info`], [`rekey`], [`fsck`], [`keygen`], [`mount`], [`umount`] | the commands |
 
+mod asked;
 mod clear;
 mod daemon;
 pub(crate) mod decrypt;

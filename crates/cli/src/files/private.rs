@@ -20,7 +20,7 @@ pub(crate) struct Private {
 /// Mounts it. This process must have no other thread yet.
 pub(crate) fn enter(folder: &Path, keys: &KeyArgs) -> Result<Private, Failure> {
     let failed = |error: std::io::Error| Failure::new(Exit::RunFailed, format!("--files {}: {error}", folder.shown()));
-    let folder = folder.canonicalize().map_err(failed)?;
+    let folder = volume::find(folder)?;
     clear::refuse_opened(&folder)?;
     let root = volume::root(&folder)?;
     bywash_mount::private::enter().map_err(failed)?;

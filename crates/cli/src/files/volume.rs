@@ -37,6 +37,14 @@ pub(super) fn secret(folder: &Path, keys: &KeyArgs) -> Result<SecretBytes, Failu
     Ok(passphrase)
 }
 
+/// Where the volume for one program is, without links in its path.
+pub(super) fn find(folder: &Path) -> Result<PathBuf, Failure> {
+    folder.canonicalize().map_err(|error| {
+        let way_out = "check the path; `bywash mount --init FOLDER` makes an empty folder a volume";
+        Failure::new(Exit::RunFailed, format!("--files {}: {error}; {way_out}", folder.shown()))
+    })
+}
+
 /// Whether a folder is a volume of gocryptfs.
 pub(super) fn is_gocryptfs(folder: &Path) -> bool {
     !is_volume(folder) && folder.join(GOCRYPTFS_FILE).is_file()
