@@ -268,7 +268,6 @@ impl Shared {
         };
         let weak = Arc::downgrade(self);
         let failed = move || {
-            tracing::warn!(owner, "a recording cannot be written any more");
             if let Some(shared) = weak.upgrade() {
                 shared.board.set_recording(false);
             }

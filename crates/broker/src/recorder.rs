@@ -60,7 +60,7 @@ impl Running {
 /// Empties the clients' trace rings. Calls back after each of them, for what was in one to be written: the queue has room for the fullest, and not for those of all.
 pub(crate) type Drain = Box<dyn Fn(&mut dyn FnMut()) + Send>;
 
-/// What is to be done when a recording cannot be written any more.
+/// What is to be done when a recording cannot be written any more: soon, for requests that end wait for it.
 pub(crate) type Failed = Box<dyn FnOnce() + Send>;
 
 impl State {
@@ -68,13 +68,15 @@ impl State {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What counts `dropped` cannot be written any more. If its owner has given it up, it may be another that runs now.
-    fn fail(&self, dropped: &Arc<AtomicU64>, failed: Failed) {
+    /// What counts `dropped` cannot be written any more; whether that runs. If its owner has given it up, it may be another that does now.
+    fn fail(&self, dropped: &Arc<AtomicU64>, failed: Failed) -> bool {
         let running = self.running();
-        if running.as_ref().is_some_and(|running| Arc::ptr_eq(&running.dropped, dropped)) {
+        let is_running = running.as_ref().is_some_and(|running| Arc::ptr_eq(&running.dropped, dropped));
+        if is_running {
             self.active.store(false, Relaxed);
             failed();
         }
+        is_running
     }
 }
 
@@ -103,8 +105,10 @@ impl Recorder {
             let written = write_all(BufWriter::new(into), &lines, &drain, &lost);
             if written.is_err()
                 && let Some(state) = state.upgrade()
+                && state.fail(&lost, failed)
             {
-                state.fail(&lost, failed);
+                // With no lock held, for the log may be where the recording was.
+                tracing::warn!(owner, "a recording cannot be written any more");
             }
             // Whoever ended it may have had no patience.
             drop(ended.send(written));

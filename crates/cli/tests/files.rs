@@ -309,7 +309,9 @@ fn a_key_in_the_vault_opens_files_and_never_leaves_it() {
     succeed(&mut at_broker(&["key", "rotate", "--yes", "box"]));
     refused(&mut at_broker(&["decrypt", "--force", "-i", "bywash:box", "letter.bywash"]), 7, "its key file from before it was rotated");
     succeed(&mut at_broker(&["decrypt", "--force", "-i", "box.key", "letter.bywash"]));
-    refused(&mut at_broker(&["encrypt", "--force", "-r", "box.key", "letter"]), 2, "encrypt to bywash:box");
+    for to_old in [&["encrypt", "--force", "-r", "box.key", "letter"][..], &["keygen", "--recipient", "box.key"]] {
+        refused(&mut at_broker(to_old), 2, "encrypt to bywash:box");
+    }
     place.write("signer.key", stdout(&succeed(&mut at_broker(&["key", "uri", "signer"]))).as_bytes());
     refused(&mut at_broker(&["encrypt", "--force", "-r", "signer.key", "letter"]), 7, "may be used to sign and not to derive");
     succeed(&mut at_broker(&["rekey", "-i", "box.key", "--new-recipient", "bywash:box", "letter.bywash"]));

@@ -37,9 +37,14 @@ const FIELDS: [usize; 3] = [20, 19, 9];
 const LOST: &str = "# lost: ";
 
 /// Whether a line is the header of a trace file, of today's or an older one.
-pub fn is_header(line: &str) -> bool {
+fn is_header(line: &str) -> bool {
     let all = HEADER.split(',');
     FIELDS.iter().any(|&count| all.clone().take(count).eq(line.split(',')))
+}
+
+/// Whether a line is a header, or one that another recording's last line was cut before.
+pub fn ends_in_header(line: &str) -> bool {
+    header_behind(line).is_some()
 }
 
 /// The header that a line is, or ends with: what was cut has no end of line before the next recording.

@@ -192,7 +192,9 @@ pub fn recording(lines: impl BufRead, place: &str) -> Result<Requests> {
             continue;
         }
         let bad = |error: Error| match number {
-            1 => config(place.to_owned(), "no recording, whose first line names its columns; `bywash record` writes them".to_owned()),
+            1 if !trace::ends_in_header(&text) => {
+                config(place.to_owned(), "no recording, whose first line names its columns; `bywash record` writes them".to_owned())
+            }
             _ => at_line(&error, place, number),
         };
         if let Some(record) = reader.read(&text).map_err(bad)? {
@@ -318,6 +320,12 @@ mod tests {
                 assert!(missing.reasons[0].1.contains("it is cut"), "{missing:?}");
             }
         }
+        // Of a recording that has not even its header another one is left.
+        let behind = format!("arrival_ns,cli{text}");
+        let found = requests(behind.as_bytes(), "t.csv").unwrap();
+        assert_eq!((found.records.len(), found.missing.unreadable), (1, 1));
+        let said = recording(behind.as_bytes(), "t.csv").unwrap_err().to_string();
+        assert!(said.contains("t.csv, line 1") && said.contains("another recording begins"), "{said}");
         // It is part of a line whatever comes after it.
         let said = recording(format!("{text}1000,1,7,AES-128-CBC,encrypt,64,here,1000,90\n").as_bytes(), "t.csv").unwrap_err().to_string();
         assert!(said.contains("t.csv, line 3") && said.contains("9 fields, where the header says 20"), "{said}");

@@ -123,7 +123,7 @@ impl Vault {
             let opened = match (private, &self.seal) {
                 (Private::Plain(_), Some(seal)) if seal.is_of_all() => {
                     return Err(damaged(
-                        "is in plain, and no key here is any more: it was put there by someone without the passphrase. Move it away; if it is your own, `bywash key import NAME --from FILE` takes it over from there",
+                        "is in plain, and no key here is any more: it was put there by someone without the passphrase. Move it away; if it is your own, `bywash key import NAME --from FILE` takes its present key over from there; keep it as long as older keys in it are needed",
                     ));
                 }
                 (Private::Plain(text), _) => text.0.as_slice().into(),

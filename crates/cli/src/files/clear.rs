@@ -33,7 +33,7 @@ pub(super) fn refuse(folder: &Path, what: &str, path: &Path) -> Result<(), Failu
 
 /// Refuses to start a file in the folder: the kernel would execute its ciphertext, and who starts it take that for a script without a first line and hand it to a shell.
 pub(super) fn refuse_program(folder: &Path, program: &Path) -> Result<(), Failure> {
-    if leads_into(folder, program) {
+    if program.canonicalize().is_ok_and(|program| program.starts_with(folder)) {
         let why = format!("{}: it lies in the volume, of which --files-by hook can start no programs", program.shown());
         return Err(Failure::new(Exit::NotExecutable, format!("{why}; run its interpreter with it, or leave --files-by hook out")));
     }

@@ -112,12 +112,13 @@ impl Run<'_> {
     /// Whether what is to be decrypted is text: one file, or several that go to stdout, one behind the other.
     fn are_texts(&self) -> Result<bool, Failure> {
         let Args { paths, output, .. } = self.args;
-        // Of many that are named as files the few that are not say so themselves.
-        let may_be = |path: &&PathBuf| paths.len() == 1 || path.extension().is_none_or(|extension| extension != SUFFIX);
-        let Some(text) = paths.iter().filter(may_be).find(|path| is_text(path)) else { return Ok(false) };
-        if paths.len() == 1 || (output.is_none() && paths.iter().all(|path| is_text(path))) {
+        let is_first = paths.first().is_some_and(|path| is_text(path));
+        if is_first && (paths.len() == 1 || (output.is_none() && paths.iter().all(|path| is_text(path)))) {
             return Ok(true);
         }
+        // Of many that are named as files the few that are not say so themselves.
+        let is_no_file = |path: &&PathBuf| path.extension().is_none_or(|extension| extension != SUFFIX);
+        let Some(text) = paths.iter().filter(is_no_file).find(|path| is_text(path)) else { return Ok(false) };
         let why = "it is text (encrypt --armor), of which one is decrypted at a time, or several to stdout; give it alone";
         Err(Failure::new(Exit::Usage, format!("{}: {why}", text.shown())))
     }

@@ -51,7 +51,7 @@ pub(super) struct LockArgs {
     secrets: SecretArgs,
     /// A recipient (bywash-x25519-..., bywash-hybrid-..., bywash-p256-..., 'ssh-ed25519 ...'), a file
     /// with one a line, such as ~/.ssh/id_ed25519.pub, or bywash:NAME, a p256 key in the broker's
-    /// vault, or its key file; again for more
+    /// vault (which is asked), or its key file; again for more
     #[arg(short, long, value_name = "RECIPIENT|FILE")]
     recipient: Vec<String>,
 }
@@ -425,6 +425,9 @@ pub(super) fn recipients_of(client: &Client, path: &Path) -> Result<Vec<Recipien
         let recipient = SshKey::parse(&text).and_then(|key| key.recipient()).map_err(|error| ssh_failure(path, &error))?;
         return Ok(vec![recipient]);
     }
+    if let Some(file) = key_file_in(path, &text)? {
+        return Recipient::by_key_file(client, &file).map(|recipient| vec![recipient]).map_err(|error| vault_failure(&file.name, &error));
+    }
     identities_in(client, path, &text).map(recipients)
 }
 
@@ -435,7 +438,7 @@ fn ssh_identity(path: &Path, text: &str) -> Result<Identity, Failure> {
     let prompt = format!("Passphrase of {}: ", path.shown());
     let asked =
         Asked { prompt: &prompt, is_new: false, instead: "a copy of the key without one (`ssh-keygen -p -f COPY`), or another key" };
-    let passphrase = key.is_encrypted().then(|| ask(asked)).transpose()?;
+    let passphrase = key.needs_passphrase().map_err(failed)?.then(|| ask(asked)).transpose()?;
     key.identity(passphrase.as_deref()).map_err(failed)
 }
 

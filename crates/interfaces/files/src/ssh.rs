@@ -81,8 +81,15 @@ impl SshKey {
     }
 
     /// Whether it takes a passphrase to use it.
-    pub fn is_encrypted(&self) -> bool {
-        self.0.is_encrypted()
+    ///
+    /// # Errors
+    /// [`Error::BadKey`] if none helps, since it is encrypted by a cipher that is not here.
+    pub fn needs_passphrase(&self) -> Result<bool> {
+        if self.0.cipher() == Cipher::TdesCbc {
+            let way_out = "encrypt it anew (`ssh-keygen -p -Z aes256-ctr -f KEY`)";
+            return Err(bad(format!("this SSH key is encrypted by 3des-cbc, which is not read here; {way_out}")));
+        }
+        Ok(self.0.is_encrypted())
     }
 
     /// Its public half, which is there without a passphrase. Nothing proves that it belongs to the private one.
@@ -99,11 +106,7 @@ impl SshKey {
     /// [`Error::WrongPassphrase`], also for none where one is needed; [`Error::BadKey`] for other kinds than ssh-ed25519.
     pub fn identity(&self, passphrase: Option<&[u8]>) -> Result<Identity> {
         let recipient = self.recipient()?;
-        if self.0.cipher() == Cipher::TdesCbc {
-            let way_out = "encrypt it anew (`ssh-keygen -p -Z aes256-ctr -f KEY`)";
-            return Err(bad(format!("this SSH key is encrypted by 3des-cbc, which is not read here; {way_out}")));
-        }
-        let opened = match (self.is_encrypted(), passphrase) {
+        let opened = match (self.needs_passphrase()?, passphrase) {
             (true, Some(passphrase)) => Some(self.0.decrypt(passphrase).map_err(|_| Error::WrongPassphrase)?),
             (true, None) => return Err(Error::WrongPassphrase),
             (false, _) => None,
@@ -133,7 +136,7 @@ mod tests {
         for (private, public, passphrase) in KEYS {
             assert!(is_private(private) && is_public(public) && !is_private(public));
             let key = SshKey::parse(private).unwrap();
-            assert_eq!(key.is_encrypted(), passphrase.is_some());
+            assert_eq!(key.needs_passphrase().unwrap(), passphrase.is_some());
             let recipient: Recipient = public.trim().parse().unwrap();
             assert_eq!(key.recipient().unwrap(), recipient);
             assert_eq!(format!("{recipient} note"), public.trim());

@@ -65,7 +65,7 @@ use numbers::Numbers;
 use place::Root;
 use refuse::Teller;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use server::Server;
+use server::{END_AT_MOST, Server};
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -175,7 +175,7 @@ impl Hooked {
     /// Answers no more: whoever is left under the filter can do nothing with files from now on (ENOSYS), and all files of the volume are closed.
     pub fn stop(&mut self) {
         if self.pool.is_over() {
-            self.pool.wait(None);
+            self.pool.wait(Some(END_AT_MOST));
         }
         self.pool.work().end();
         self.files.stop();

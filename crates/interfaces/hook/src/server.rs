@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// How long the end waits for calls that are being answered: a disk may be slow, a file system that a path leads through may never answer.
-const END_AT_MOST: Duration = Duration::from_secs(10);
+pub(crate) const END_AT_MOST: Duration = Duration::from_secs(10);
 
 /// Answers what one filter stops.
 pub(crate) struct Server {

@@ -4,6 +4,7 @@ use crate::error::{Result, detached};
 use bywash_client::{Client, Config, Route};
 use bywash_core::{Absent, Engine};
 use bywash_manager::EngineName;
+use bywash_protocol::Generation;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use std::collections::BTreeMap;
@@ -59,7 +60,7 @@ pub(crate) fn client(engine: Option<&str>) -> Result<Client> {
             }
         });
     };
-    let key = (std::process::id(), name.to_owned());
+    let key = (Generation::current().number(), name.to_owned());
     if let Some(client) = brief(&NAMED).and_then(|named| named.get(&key).cloned()) {
         return Ok(client);
     }

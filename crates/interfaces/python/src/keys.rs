@@ -278,7 +278,7 @@ fn identities_of(given: &Source) -> Result<Vec<Identity>> {
 fn ssh_identity(path: &Path, text: &str) -> Result<Identity> {
     let named = |error: bywash_files::Error| bad(&format!("{}: {error}", path.display()));
     let key = SshKey::parse(text).map_err(named)?;
-    match key.is_encrypted() {
+    match key.needs_passphrase().map_err(named)? {
         true => Err(bad(&format!("{}: it is encrypted; give a copy without a passphrase (`ssh-keygen -p -f COPY`)", path.display()))),
         false => key.identity(None).map_err(named),
     }

@@ -1,6 +1,7 @@
 //! Programs whose file gives them rights. Under the filter the kernel would start them without, and they would fail in ways of their own.
 
 use crate::Error;
+use rustix::fs::{Access, access};
 use rustix::process::{getegid, geteuid};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
@@ -27,13 +28,27 @@ pub fn file_of(command: &Command) -> Option<PathBuf> {
     }
     let set = command.get_envs().find(|(variable, _)| *variable == "PATH").map(|(_, value)| value.map(ToOwned::to_owned));
     let path = set.unwrap_or_else(|| std::env::var_os("PATH"))?;
-    std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file())
+    let is_program = |file: &PathBuf| file.is_file() && access(file, Access::EXEC_OK).is_ok();
+    std::env::split_paths(&path).map(|folder| folder.join(name)).find(is_program)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn what_nobody_may_execute_is_no_program() {
+        let folder = tempfile::tempdir().unwrap();
+        let [data, programs] = ["data", "programs"].map(|name| folder.path().join(name));
+        for (folder, mode) in [(&data, 0o644), (&programs, 0o755)] {
+            std::fs::create_dir(folder).unwrap();
+            std::fs::write(folder.join("program"), "").unwrap();
+            std::fs::set_permissions(folder.join("program"), std::fs::Permissions::from_mode(mode)).unwrap();
+        }
+        let path = std::env::join_paths([&data, &programs]).unwrap();
+        assert_eq!(file_of(Command::new("program").env("PATH", path)), Some(programs.join("program")));
+    }
 
     #[test]
     fn a_program_that_would_change_the_group_is_refused_by_name() {

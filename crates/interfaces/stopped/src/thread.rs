@@ -30,8 +30,9 @@ fn process_of(thread: u32) -> Option<i32> {
 
 /// A line of what the kernel says of a thread (`proc_pid_status(5)`), by how it begins.
 pub fn status(thread: u32, line: &str) -> Option<String> {
-    let status = std::fs::read_to_string(format!("/proc/{thread}/status")).ok()?;
-    Some(status.lines().find_map(|text| text.strip_prefix(line))?.trim().to_owned())
+    // Its name is whatever bytes the program gave it.
+    let status = std::fs::read(format!("/proc/{thread}/status")).ok()?;
+    Some(String::from_utf8_lossy(&status).lines().find_map(|text| text.strip_prefix(line))?.trim().to_owned())
 }
 
 /// Reads ranges of a thread's memory, one after the other, up to the first byte that is not there; gives how many were.
@@ -60,4 +61,21 @@ pub fn write_parts<const N: usize>(thread: u32, from: &[u8], parts: [(u64, usize
 
 fn last_errno() -> Errno {
     Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_of_any_name_tells_its_status() {
+        let told = std::thread::spawn(|| {
+            rustix::thread::set_name(c"\xff\xfe").unwrap();
+            let own = rustix::thread::gettid().as_raw_pid() as u32;
+            (process_of(own), status(own, "FDSize:"))
+        });
+        let (process, size) = told.join().unwrap();
+        assert_eq!(process, Some(std::process::id() as i32));
+        assert!(size.is_some_and(|size| size.parse::<u32>().is_ok()));
+    }
 }

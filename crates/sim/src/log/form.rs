@@ -2,7 +2,7 @@
 
 use super::Missing;
 use crate::lines::{Line, Lines, RECORDS_MAX, too_many};
-use bywash_core::trace::{self, Record, is_header};
+use bywash_core::trace::{self, Record, ends_in_header};
 use bywash_core::{Algorithm, Direction, Error, Result, Time};
 use std::collections::HashMap;
 use std::io::BufRead;
@@ -127,7 +127,7 @@ impl<'a> Reader<'a> {
     /// The first line says what form the rest has.
     fn first(&mut self, number: u64, line: &str) -> Result<Option<Said>> {
         // Or part of a recording, without its header.
-        if is_header(line) || line.parse::<Record>().is_ok() {
+        if ends_in_header(line) || line.parse::<Record>().is_ok() {
             self.form = Some(Form::Recording);
             return self.record(number, line);
         }
