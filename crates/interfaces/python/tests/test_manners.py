@@ -38,7 +38,9 @@ def test_ctrl_c_ends_work_into_a_file_and_leaves_nothing(call, keys, tmp_path):
     if "decrypt" in call:
         bywash.encrypt(tmp_path / "big", tmp_path / "sealed", keys)
     program = f"""
-import sys, bywash
+import signal, sys, bywash
+# Who was started in the background ignores it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 keys = bywash.Keys(key=bytes(range(32)))
 print("begun", flush=True)
 try: bywash.{call}
@@ -110,7 +112,8 @@ def test_file_objects_are_called_by_the_thread_that_called(keys):
 
 def test_a_blocked_source_is_left_at_ctrl_c(tmp_path):
     program = """
-import os, sys, bywash
+import os, signal, sys, bywash
+signal.signal(signal.SIGINT, signal.default_int_handler)
 source, _ = os.pipe()
 print("begun", flush=True)
 try: bywash.encrypt(os.fdopen(source, "rb"), "made", key=bytes(32))
