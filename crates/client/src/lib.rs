@@ -98,5 +98,5 @@ pub use watch::Watch;
 
 /// Settings in the environment, for interfaces.
 pub use bywash_protocol::environment::variable;
-/// Files that name keys of a vault, and the public halves in them, for interfaces.
-pub use bywash_protocol::{ForkGuard, KeyAlgorithm, PublicKey, key_file};
+/// Files that name keys of a vault, the public halves in them, and how forks are noticed, for interfaces.
+pub use bywash_protocol::{ForkGuard, Generation, KeyAlgorithm, PublicKey, key_file};

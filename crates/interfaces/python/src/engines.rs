@@ -1,10 +1,9 @@
 //! Which engines there are, and clients for them.
 
 use crate::error::{Result, detached};
-use bywash_client::{Client, Config, Route};
+use bywash_client::{Client, Config, Generation, Route};
 use bywash_core::{Absent, Engine};
 use bywash_manager::EngineName;
-use bywash_protocol::Generation;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use std::collections::BTreeMap;
