@@ -288,12 +288,12 @@ mod tests {
         }
     }
 
-    /// A volume that is full.
-    struct Full;
+    /// A file that cannot be written.
+    struct Failing<F>(F);
 
-    impl Write for Full {
+    impl<F: FnMut() -> std::io::Error> Write for Failing<F> {
         fn write(&mut self, _: &[u8]) -> std::io::Result<usize> {
-            Err(std::io::ErrorKind::StorageFull.into())
+            Err(self.0())
         }
 
         fn flush(&mut self) -> std::io::Result<()> {
@@ -305,7 +305,8 @@ mod tests {
     fn a_recording_that_cannot_be_written_is_active_no_more_and_says_why() {
         let recorder = Recorder::default();
         let (tell, told) = sync_channel(1);
-        recorder.start(7, Time::ZERO, Box::new(Full), Box::new(|_| ()), Box::new(move || tell.send(()).unwrap())).unwrap();
+        let full = Failing(|| std::io::ErrorKind::StorageFull.into());
+        recorder.start(7, Time::ZERO, Box::new(full), Box::new(|_| ()), Box::new(move || tell.send(()).unwrap())).unwrap();
         told.recv().unwrap();
         assert!(!recorder.is_active());
         assert_eq!(recorder.owner(), Some(7), "its owner ends it");
@@ -315,26 +316,17 @@ mod tests {
         assert!(recorder.is_active() && recorder.stop(8).is_ok(), "another begins");
     }
 
-    /// A file on a disk that hangs until the other end is gone, and fails then.
-    struct Hung(Receiver<()>);
-
-    impl Write for Hung {
-        fn write(&mut self, _: &[u8]) -> std::io::Result<usize> {
-            let _ = self.0.recv();
-            Err(std::io::ErrorKind::TimedOut.into())
-        }
-
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
-    }
-
     #[test]
     fn one_that_was_given_up_and_fails_later_does_not_end_the_next() {
         let recorder = Recorder::default();
-        let (hold, held) = sync_channel(0);
+        let (hold, held) = sync_channel::<()>(0);
         let failed = Box::new(|| panic!("it is another that runs"));
-        recorder.start(7, Time::ZERO, Box::new(Hung(held)), Box::new(|_| ()), failed).unwrap();
+        // Its disk hangs until the other end is gone.
+        let hung = Failing(move || {
+            let _ = held.recv();
+            std::io::ErrorKind::TimedOut.into()
+        });
+        recorder.start(7, Time::ZERO, Box::new(hung), Box::new(|_| ()), failed).unwrap();
         // As `stop` does, without its patience.
         let Running { sender, end, .. } = recorder.0.running().take().unwrap();
         drop(sender);

@@ -1,6 +1,6 @@
 //! stdin and stdout instead of files, on one side or both.
 
-use super::tree::{led_to, refuse_to_replace, would_replace_its_source};
+use super::tree::{identity, led_to, refuse_to_replace, would_replace_its_source};
 use super::work::{WorkArgs, WriteArgs};
 use super::{failure_between, io_failure};
 use crate::failure::{Exit, Failure};
@@ -10,7 +10,7 @@ use crate::terminal::say;
 use bywash_files::Error;
 use bywash_files::place::{Draft, complete, sync_folder_of};
 use bywash_protocol::{Standard, was_closed};
-use std::fs::{File, Metadata};
+use std::fs::File;
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -111,8 +111,7 @@ fn to_file(origin: Origin<'_>, output: &Path, replaces: bool, write: impl FnOnce
     let Origin { path, file, is_named } = origin;
     let failed = |error: &std::io::Error| io_failure(output, error);
     let read = file.metadata().map_err(|error| io_failure(path, &error))?;
-    let of = |metadata: &Metadata| (metadata.dev(), metadata.ino());
-    if std::fs::metadata(output).is_ok_and(|there| of(&there) == of(&read)) {
+    if identity(output) == Some((read.dev(), read.ino())) {
         return Err(would_replace_its_source(output));
     }
     say_at_interrupt(|| say!("interrupted before the file was done"))?;

@@ -517,8 +517,8 @@ pub(super) fn led_to(output: &Path) -> PathBuf {
     if is_link { std::fs::canonicalize(output).unwrap_or_else(|_| output.to_owned()) } else { output.to_owned() }
 }
 
-/// What a folder is, whatever its path.
-fn identity(path: &Path) -> Option<(u64, u64)> {
+/// What a file or folder is, whatever its path.
+pub(super) fn identity(path: &Path) -> Option<(u64, u64)> {
     std::fs::metadata(path).ok().map(|metadata| (metadata.dev(), metadata.ino()))
 }
 

@@ -172,7 +172,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
             print!("{}", key_file::write(&KeyReference { name: name.clone(), public })?);
         }
         Command::Rotate { name, grace, from, passphrase_file, token, yes, place } => {
-            if !yes && Place::find(place, false)?.find_key(name)?.policy.uses.contains(&KeyUse::Derive) {
+            if !yes && derives(name, place)? {
                 return Err(would_close_files(name));
             }
             let private = from.as_deref().map(|from| source::read(from, passphrase_file.as_deref(), token)).transpose()?;
@@ -193,10 +193,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
             place.warn_of_shut_out(policy.uids());
         }
         Command::Remove { name, yes: false, place } => {
-            let files = match Place::find(place, false)?.find_key(name)?.policy.uses.contains(&KeyUse::Derive) {
-                true => ", and what is encrypted to it is lost",
-                false => "",
-            };
+            let files = if derives(name, place)? { ", and what is encrypted to it is lost" } else { "" };
             let why = format!("removing bywash:{name} cannot be undone, and servers that use it fail{files}; say --yes if that is meant");
             return Err(Failure::new(Exit::Usage, why));
         }
@@ -206,6 +203,11 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Whether files may be encrypted to a key.
+fn derives(name: &str, place: &PlaceArgs) -> Result<bool, Failure> {
+    Ok(Place::find(place, false)?.find_key(name)?.policy.allows(KeyUse::Derive))
 }
 
 /// What a rotation does to who has encrypted files to a key that derives.

@@ -50,7 +50,8 @@ enum Private {
     Vault(Session),
 }
 
-fn failed(what: &str) -> Error {
+/// A key that cannot be used.
+pub(crate) fn failed(what: &str) -> Error {
     Error::BadKey { what: what.into() }
 }
 

@@ -2,7 +2,7 @@
 //! scalar is the same (RFC 8032 s5.1.5), so what is encrypted is agreed on by X25519; that one key may sign and agree is argued in [Thormarker 2021](https://eprint.iacr.org/2021/509).
 
 use crate::error::{Error, Result};
-use crate::recipient::{Identity, Recipient};
+use crate::recipient::{Identity, Recipient, failed};
 use bywash_core::SecretBytes;
 use curve25519_dalek::edwards::CompressedEdwardsY;
 use sha2::{Digest, Sha512};
@@ -18,12 +18,8 @@ const BEGIN: &str = "-----BEGIN OPENSSH PRIVATE KEY-----";
 /// What public keys' texts begin with.
 const KINDS: [&str; 4] = ["ssh-", "ecdsa-sha2-", "sk-ssh-", "sk-ecdsa-"];
 
-fn bad(what: String) -> Error {
-    Error::BadKey { what }
-}
-
 fn of_other_kind(kind: &str) -> Error {
-    bad(format!("nothing is encrypted for an SSH key of the kind {kind}; take one of the kind ssh-ed25519 (`ssh-keygen -t ed25519`)"))
+    failed(&format!("nothing is encrypted for an SSH key of the kind {kind}; take one of the kind ssh-ed25519 (`ssh-keygen -t ed25519`)"))
 }
 
 /// Whether a text is meant as an SSH public key.
@@ -43,7 +39,7 @@ pub(crate) fn recipient(line: &str) -> Result<Recipient> {
     if kind != "ssh-ed25519" {
         return Err(of_other_kind(kind));
     }
-    let key = PublicKey::from_openssh(line).map_err(|_| bad("this SSH key is incomplete or has a typing error; copy it again".into()))?;
+    let key = PublicKey::from_openssh(line).map_err(|_| failed("this SSH key is incomplete or has a typing error; copy it again"))?;
     recipient_of(&key)
 }
 
@@ -63,7 +59,7 @@ pub(crate) fn x25519_of(point: &[u8]) -> Result<[u8; KEY_BYTES]> {
     let point = CompressedEdwardsY::from_slice(point).ok().and_then(|point| point.decompress());
     // What is agreed on with one of a small order everybody knows (RFC 7748 s6.1).
     let point = point.filter(|point| !point.is_small_order());
-    let point = point.ok_or_else(|| bad("this SSH key is no point of its curve, or one that hides nothing; ask for it again".into()))?;
+    let point = point.ok_or_else(|| failed("this SSH key is no point of its curve, or one that hides nothing; ask for it again"))?;
     Ok(point.to_montgomery().to_bytes())
 }
 
@@ -76,7 +72,7 @@ impl SshKey {
     /// # Errors
     /// [`Error::BadKey`], which does not repeat the text.
     pub fn parse(text: &str) -> Result<Self> {
-        let key = PrivateKey::from_openssh(text.trim()).map_err(|error| bad(format!("this SSH key cannot be read: {error}")))?;
+        let key = PrivateKey::from_openssh(text.trim()).map_err(|error| failed(&format!("this SSH key cannot be read: {error}")))?;
         Ok(Self(key))
     }
 
@@ -87,7 +83,7 @@ impl SshKey {
     pub fn needs_passphrase(&self) -> Result<bool> {
         if self.0.cipher() == Cipher::TdesCbc {
             let way_out = "encrypt it anew (`ssh-keygen -p -Z aes256-ctr -f KEY`)";
-            return Err(bad(format!("this SSH key is encrypted by 3des-cbc, which is not read here; {way_out}")));
+            return Err(failed(&format!("this SSH key is encrypted by 3des-cbc, which is not read here; {way_out}")));
         }
         Ok(self.0.is_encrypted())
     }
