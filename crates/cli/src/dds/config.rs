@@ -97,7 +97,8 @@ pub(super) struct Security {
 impl Security {
     /// One that names these values for its files; those that are no files, and relative ones, are told apart here.
     pub(super) fn new(kind: Kind, place: &Path, values: &[Option<Value>; 6]) -> Self {
-        let relative = values.iter().flatten().filter(|value| is_relative(value)).map(|value| value.to_string()).collect();
+        let relative =
+            values.iter().flatten().filter(|value| is_relative(value) && !is_text(value)).map(|value| value.to_string()).collect();
         let parts = values.each_ref().map(|value| path(place, value.as_ref()?));
         let (place, plug_ins, findings, hidden) = (place.to_owned(), Vec::new(), Vec::new(), Hidden::default());
         Self { kind, place, parts, plug_ins, relative, count: 1, receive_buffer: None, receive_least: None, domain: None, findings, hidden }
@@ -168,9 +169,23 @@ pub(super) fn is_text(value: &str) -> bool {
     value.contains("-----BEGIN") || value.contains('\n')
 }
 
-/// A value that does not name a file as it must: `begins` is how that begins. Nothing of a text, which may be a private key, is repeated.
+/// Whether a value may be repeated to who wrote it: no text, which may be a private key, and no PIN of a token.
+pub(super) fn is_shown(value: &str) -> bool {
+    !is_text(value) && !value.contains("pin-value") && value.len() <= SHOWN_MAX
+}
+
+/// Whether it is a path behind `begins`, and not a file's text.
+pub(super) fn names_file(value: &str, begins: &str) -> bool {
+    value.starts_with(begins) && !is_text(value)
+}
+
+/// A value that does not [name a file](names_file) as it must: `begins` is how that begins. Nothing that is not to be [shown](is_shown) is repeated.
 pub(super) fn unnamed(part: Part, place: &str, value: &str, begins: &str, or: &str) -> Finding {
-    let is_shown = !is_text(value) && value.len() <= SHOWN_MAX;
+    if value.starts_with(begins) {
+        let found = format!("{place} has a text behind '{begins}', where a path belongs");
+        return Finding::broken(part.name(), found, format!("{begins}/absolute/path"));
+    }
+    let is_shown = is_shown(value);
     let said = if is_shown { format!(": {value}") } else { String::new() };
     let path = ["file://", "file:"].iter().find_map(|scheme| value.strip_prefix(scheme)).unwrap_or(value);
     let mend = if is_shown && path.starts_with('/') { format!("{begins}{path}") } else { format!("{begins}/absolute/path") };

@@ -1,6 +1,6 @@
 //! A configuration of Cyclone DDS.
 
-use super::config::{Kind, Part, Security, Value, bytes, unnamed, unsecured};
+use super::config::{Kind, Part, Security, Value, bytes, names_file, unnamed, unsecured};
 use super::plugin::{BUILT_IN, BuiltIn, PlugIn};
 use super::variables::Expander;
 use super::xml;
@@ -126,7 +126,7 @@ pub(super) fn read(place: &Path, document: &roxmltree::Document<'_>) -> Result<S
         let value = find(security, name).map(|node| Value::new(expander.expand(&Value::new(xml::text(node)))));
         match value.as_ref().map(|value| value.as_str()).unwrap_or_default() {
             "" => findings.push(Finding::broken(about, format!("no <{name}>"), "name its file; no participant starts without")),
-            value if !value.starts_with("file:") && !value.starts_with("data:,") => {
+            value if !names_file(value, "file:") && !value.starts_with("data:,") => {
                 findings.push(unnamed(part, &format!("<{name}>"), value, "file:", " or 'data:,'"));
             }
             _ => {}

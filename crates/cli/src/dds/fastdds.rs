@@ -1,6 +1,6 @@
 //! Profiles of Fast DDS.
 
-use super::config::{Kind, Part, Security, Value, bytes, unnamed, unsecured};
+use super::config::{Kind, Part, Security, Value, bytes, names_file, unnamed, unsecured};
 use super::xml;
 use crate::doctor::Finding;
 use crate::failure::Failure;
@@ -77,7 +77,7 @@ pub(super) fn read(place: &Path, document: &roxmltree::Document<'_>) -> Result<S
             return None;
         };
         let is_in_token = part == Part::PrivateKey && value.starts_with("pkcs11:");
-        if !value.starts_with("file://") && !is_in_token {
+        if !names_file(value, "file://") && !is_in_token {
             let or = if part == Part::PrivateKey { " or 'pkcs11:'" } else { "" };
             findings.push(unnamed(part, name, value, "file://", or));
         }

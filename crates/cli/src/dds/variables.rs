@@ -1,6 +1,7 @@
 //! Variables of the environment in the values of a Cyclone DDS configuration, read as Cyclone DDS 0.10 reads them (`ddsrt_expand_envvars`): `${X}`, `${X:-otherwise}`,
 //! `${X:+instead}`, `${X:?complaint}`. A dollar sign without a brace and a backslash are themselves there.
 
+use super::config::is_shown;
 use crate::doctor::Finding;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -89,7 +90,10 @@ impl<F: Fn(&str) -> Option<String>> Expander<F> {
     /// What is to be said, and what is to be said by its name alone.
     pub(super) fn finish(self) -> (Vec<Finding>, Hidden) {
         let mend = "${NAME}, ${NAME:-otherwise} or ${NAME:+instead}";
-        let wrong = self.wrong.iter().map(|value| Finding::broken("configuration", format!("{value}: no participant starts"), mend));
+        let wrong = self.wrong.iter().map(|value| {
+            let shown = if is_shown(value) { value } else { "a text with a '${' that begins no variable" };
+            Finding::broken("configuration", format!("{shown}: no participant starts"), mend)
+        });
         let mut findings: Vec<Finding> = wrong.collect();
         if !self.unset.is_empty() {
             let names: Vec<_> = self.unset.into_iter().map(|name| format!("${{{name}}}")).collect();
