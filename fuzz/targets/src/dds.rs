@@ -1,6 +1,6 @@
 //! Messages of DDS Security from the network, and the keys that a peer tells.
 
-use bywash_dds::wire::{Form, RECEIVER, Sealed, prefix_key, split_message, split_payload, split_submessage};
+use bywash_dds::wire::{Form, RECEIVER, Sealed, is_of_its_sender, prefix_key, split_message, split_payload, split_submessage};
 use bywash_dds::{BLOCKS_MAX, KeyMaterial, Kind, Opener, Refusal, Sender, add_receiver, payload_len, protect, protected_len, seal_payload};
 use std::sync::LazyLock;
 
@@ -25,6 +25,8 @@ static OPENERS: LazyLock<[Opener; 4]> = LazyLock::new(|| KINDS.map(|kind| Opener
 /// A payload, submessage or message from anybody. What is authentic has the text of the seeds, and what is not gives none of it away.
 pub fn dds_message(bytes: &[u8]) {
     let _ = prefix_key(bytes);
+    let text = bytes.get(HEADER.len()..).unwrap_or_default();
+    assert!(!is_of_its_sender(bytes, text) || text.starts_with(&SOURCE[..1]));
     let message = [&SOURCE, &HEADER[4..], DATA].concat();
     for split in SPLITS {
         let Ok(sealed) = split(bytes) else { continue };

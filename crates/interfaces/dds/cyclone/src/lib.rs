@@ -10,7 +10,7 @@
 //! It does all that the built-in one does (AES-GCM and GMAC of both lengths for payloads, submessages and messages, tags of single receivers, key exchange) and speaks the same on the wire,
 //! so that it talks to the built-in one and to Fast DDS. Keys are derived and expanded once a session ([`bywash_dds`]), where the built-in one does it for
 //! each piece; sessions get new keys; and what comes again is refused: copies of the latest 256 submessages and messages of a sender, of one that counts any older ones too, keys that we
-//! have sent ourselves, and tags that were made for another sender's text.
+//! have sent ourselves, tags that were made for another sender's text, and messages that name another sender than the one whose key they are under.
 //!
 //! No panic leaves any of its functions, and nothing that comes from the network is believed before its tag was checked. What is refused is a security
 //! exception, with the code that the built-in plug-in has for it.

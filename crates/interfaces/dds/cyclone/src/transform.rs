@@ -9,7 +9,7 @@ use crate::objects::{Matched, Protection};
 use crate::plugin::{Plugin, plugin};
 use crate::read::{bytes, elements};
 use crate::registry::Objects;
-use bywash_dds::wire::{Form, RECEIVER, Sealed, prefix_key, split_message, split_payload, split_submessage};
+use bywash_dds::wire::{Form, INFO_SRC, RECEIVER, Sealed, is_of_its_sender, prefix_key, split_message, split_payload, split_submessage};
 use bywash_dds::{Accepted, Opener, Refusal, Sender, Specific, add_receiver, payload_len, protect, protected_len, seal_payload};
 use std::sync::Arc;
 
@@ -70,6 +70,9 @@ impl Plugin {
         let (header, text) = block.bytes().split_at_mut(front);
         header.copy_from_slice(&encoded[..front]);
         opener.open_once(&sealed, text)?;
+        if !is_of_its_sender(header, text) {
+            return Err(Refusal::Malformed("its text names another sender than its header").into());
+        }
         // Before it has proved to be new it may be a recording.
         if let Some(tag) = tag {
             tag.keep();
@@ -84,6 +87,10 @@ impl Plugin {
         let tag = tags.map(|tags| tags.check(&sealed)).transpose()?;
         let mut block = self.host.block(sealed.text.len())?;
         opener.open_once_among(apart.as_ref().unwrap_or_else(|| opener.accepted()), &sealed, block.bytes())?;
+        // The host would take what follows for somebody else's, though the message that it is in may be protected as well.
+        if block.bytes().first() == Some(&INFO_SRC) {
+            return Err(Refusal::Malformed("a submessage that names a sender").into());
+        }
         if let Some(tag) = tag {
             tag.keep();
         }

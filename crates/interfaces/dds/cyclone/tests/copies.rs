@@ -187,3 +187,38 @@ fn a_tag_of_another_writers_key_is_refused() {
         }
     }
 }
+
+/// The key is that of whom the header names; the host goes by what the text says.
+#[test]
+fn a_message_in_another_participants_name_is_refused() {
+    let source = |name: &[u8; 12]| [&b"\x0c\x01\x14\x00\0\0\0\0\x02\x01\x01\x10"[..], name].concat();
+    for asked in ALL {
+        let (alice, bob) = met(asked);
+        let sent = |plain: &[u8]| alice.listed(plain, 1, true).unwrap();
+        // As Cyclone DDS hands it over on a machine that is little-endian.
+        let mut turned = sent(MESSAGE);
+        turned[8..20].copy_from_slice(b"lewtb evsety");
+        assert_eq!(bob.message_back(&turned).unwrap()[44..], *SUBMESSAGE);
+        let mut renamed = sent(MESSAGE);
+        renamed[19] ^= 1;
+        assert_eq!(bob.message_back(&renamed), Err(code::ARGUMENT));
+        // A timestamp without one, and something that goes on to the end.
+        let (empty, to_the_end) = (b"\x09\x03\0\0", b"\x15\x01\0\0");
+        for (inner, is_taken) in [
+            (source(b"twelve bytes"), true),
+            (source(b"lewtb evsety"), true),
+            (source(b"other person"), false),
+            ([&empty[..], &source(b"other person")].concat(), false),
+            (b"\x0c\x01\x04\x00\0\0\0\0".to_vec(), false),
+            ([&to_the_end[..], &source(b"other person")].concat(), true),
+        ] {
+            if !asked.encrypts && inner.starts_with(to_the_end) {
+                // Nobody finds the end of text in the clear then.
+                continue;
+            }
+            let got = bob.message_back(&sent(&[MESSAGE, &inner].concat()));
+            assert_eq!(got.map(|_| ()), if is_taken { Ok(()) } else { Err(code::ARGUMENT) }, "{inner:x?}");
+        }
+        assert_eq!(bob.submessage_back(&alice.listed(&source(b"twelve bytes"), 1, false).unwrap()), Err(code::ARGUMENT));
+    }
+}

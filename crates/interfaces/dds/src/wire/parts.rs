@@ -1,6 +1,6 @@
 //! The parts of a protected payload, submessage or RTPS message (s9.5.3.3.4).
 
-use super::submessage::{INFO_SRC, SEC_BODY, SEC_POSTFIX, SEC_PREFIX, SRTPS_POSTFIX, SRTPS_PREFIX, Submessage};
+use super::submessage::{INFO_SRC, INFO_TS, PAD, SEC_BODY, SEC_POSTFIX, SEC_PREFIX, SRTPS_POSTFIX, SRTPS_PREFIX, Submessage};
 use super::{Footer, Header, number, take};
 use crate::refusal::{Refusal, Result};
 
@@ -90,6 +90,34 @@ pub fn split_message(mut input: &[u8]) -> Result<Sealed<'_>> {
     let text = if header.kind.encrypts() { body(&mut input)? } else { clear(&mut input)? };
     Ok(Sealed { header, text, footer: footer(&mut input, Form::Message)? })
 }
+
+/// Whether a message's text was sent by whom the header in front names, from its first submessage to its last. Whose key opens it goes by that header, and whoever receives the text goes by what
+/// is in it: who has a key of his own could else send in the name of anybody (s9.5.3.3.4). Cyclone DDS 0.10 has turned the header's words into its machine's order before it has it decoded.
+pub fn is_of_its_sender(message: &[u8], mut text: &[u8]) -> bool {
+    let Some((named, _)) = message.get(PREFIX..MESSAGE_HEADER).and_then(<[u8]>::split_first_chunk::<PREFIX_LEN>) else { return false };
+    let mut turned = *named;
+    turned.as_chunks_mut::<4>().0.iter_mut().for_each(|word| word.reverse());
+    let is_sender = |source: Submessage<'_>| {
+        source.content.get(PREFIX..).is_some_and(|prefix| prefix.starts_with(named) || prefix.starts_with(&turned))
+    };
+    let mut is_first = true;
+    while let Ok(submessage) = Submessage::parse(&mut text) {
+        if (is_first || submessage.id == INFO_SRC) && !(submessage.id == INFO_SRC && is_sender(submessage)) {
+            return false;
+        }
+        is_first = false;
+        // Without a length it goes on to the end, unless it is one of those that may be empty (DDSI-RTPS 2.2 s9.4.5.1.3).
+        if submessage.content.is_empty() && !matches!(submessage.id, PAD | INFO_TS) {
+            break;
+        }
+    }
+    !is_first
+}
+
+/// Where the participant stands in a message's header, behind the magic number, version and vendor; in the content of an [`INFO_SRC`] it is as far behind something unused and the same.
+const PREFIX: usize = 8;
+/// Bytes of a participant's name.
+const PREFIX_LEN: usize = MESSAGE_HEADER - PREFIX;
 
 /// The id of the key that a protected submessage was made with.
 ///

@@ -5,10 +5,14 @@ use crate::refusal::{Refusal, Result};
 
 /// Bytes before a submessage's content.
 pub const SUBMESSAGE_HEADER: usize = 4;
+/// Nothing, up to the next one.
+pub(super) const PAD: u8 = 0x01;
 /// What a reader answers a writer: which numbers came.
 pub(crate) const ACKNACK: u8 = 0x06;
 /// Likewise, of fragments.
 pub(crate) const NACK_FRAG: u8 = 0x12;
+/// When what follows was sent.
+pub(super) const INFO_TS: u8 = 0x09;
 /// An original message's sender; it begins the text of a protected RTPS message.
 pub const INFO_SRC: u8 = 0x0c;
 /// An encrypted text.
