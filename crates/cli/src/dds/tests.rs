@@ -346,6 +346,12 @@ fn what_grows_with_its_depth_is_refused() {
     let file = place.path().join("x.xml");
     std::fs::write(&file, format!("<dds>{}{}</dds>", "<participant>".repeat(50), "</participant>".repeat(50))).unwrap();
     assert!(config::read(&file).unwrap_err().message.contains("deep"));
+    // And with the attributes of one element, and the namespaces.
+    for attribute in ["a", "xmlns:a"] {
+        let attributes: String = (0..1001).map(|number| format!(" {attribute}{number}='u{number}'")).collect();
+        std::fs::write(&file, format!("<dds{attributes}/>")).unwrap();
+        assert!(config::read(&file).unwrap_err().message.contains("attributes"));
+    }
     let alice = Material::make(place.path(), Governance::RTPS).unwrap().participant("alice").unwrap();
     let uri = alice.cyclone(Some(Path::new("/proc/self/pagemap"))).unwrap();
     assert!(said(&findings(Path::new(uri.trim_start_matches("file://"))), Level::Broken).contains("not a shared library"));

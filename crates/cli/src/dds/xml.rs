@@ -10,6 +10,8 @@ use std::path::Path;
 const BYTES_MAX: u64 = 1 << 20;
 /// The most elements and texts in a document.
 const NODES_MAX: u32 = 50_000;
+/// The most quotation marks from where one element begins to where the next does. Each attribute has two, and is compared with all before it in its element.
+const QUOTES_MAX: usize = 2_000;
 /// How deep elements may stand in each other: who looks below each of many would take their product.
 const DEPTH_MAX: usize = 32;
 
@@ -35,6 +37,11 @@ pub(super) fn read(path: &Path) -> Result<String, Failure> {
 
 /// Parses it: without a DTD, so that nothing can be expanded.
 pub(super) fn parse<'a>(path: &Path, text: &'a str) -> Result<roxmltree::Document<'a>, Failure> {
+    let quotes = |part: &str| part.bytes().filter(|byte| matches!(byte, b'"' | b'\'')).count();
+    if text.split('<').any(|part| quotes(part) > QUOTES_MAX) {
+        let found = format!("{}: an element with more than {} attributes, which no configuration needs", path.display(), QUOTES_MAX / 2);
+        return Err(Failure::config(found));
+    }
     let options = roxmltree::ParsingOptions { allow_dtd: false, nodes_limit: NODES_MAX, ..roxmltree::ParsingOptions::default() };
     let document = roxmltree::Document::parse_with_options(text, options)
         .map_err(|error| Failure::config(format!("{}: {error}; `xmllint --noout` says where", path.display())))?;
