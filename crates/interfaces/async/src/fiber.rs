@@ -120,6 +120,13 @@ impl Fiber {
     }
 }
 
+/// Whether a handshake can be suspended by what its channel is. One that cannot has no business on a stack of its own: there an application's callbacks would run beside the stack on which their
+/// runtime takes them to be (a virtual machine's that looks for an overflow, or for pointers), and for nothing.
+pub(crate) fn can_be_suspended(ssl: Ssl) -> bool {
+    // SAFETY: the server's `SSL`.
+    (unsafe { real::SSL_get_rfd(ssl) }) >= 0 || is_channel_known(ssl)
+}
+
 /// Names of channels that servers have written for themselves, of which is known that they read by `recv` and how they wait (haproxy's). Behind others a server may wait
 /// only after its channel has answered that there is no input yet (Rust's `tokio-openssl`).
 const KNOWN_CHANNELS: [&CStr; 1] = [c"ha methods"];

@@ -1,7 +1,7 @@
 //! libssl as the server sees it: a handshake whose operation waits looks like one that waits for the client.
 #![allow(non_snake_case, reason = "the names are libssl's")]
 
-use crate::fiber::{Handshake, Onward, set_errno};
+use crate::fiber::{Handshake, Onward, can_be_suspended, set_errno};
 use crate::owners;
 use crate::private;
 use crate::real::{self, Bio, Ssl};
@@ -28,12 +28,13 @@ const MODE_ASYNC: core::ffi::c_long = 0x100;
 /// Servers that use OpenSSL's own asynchrony are not interfered with.
 fn is_eligible(ssl: Ssl) -> bool {
     // SAFETY: the server's `SSL`, which these only look at; no byte of the message is asked for.
-    unsafe {
+    let is_a_servers = unsafe {
         real::SSL_in_init(ssl) == 1
             && real::SSL_get_finished(ssl, ptr::null_mut(), 0) == 0
             && real::SSL_is_server(ssl) == 1
             && real::SSL_ctrl(ssl, CONTROL_MODE, 0, ptr::null_mut()) & MODE_ASYNC == 0
-    }
+    };
+    is_a_servers && can_be_suspended(ssl)
 }
 
 fn entrance(ssl: Ssl, handshake: Handshake) -> Entrance {

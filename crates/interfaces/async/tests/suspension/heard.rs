@@ -1,6 +1,6 @@
 //! Only handshakes of which this thread is told are suspended.
 
-use crate::support::{BEFORE, Before, Connection, IN_PLACE, REFUSED, own_channel};
+use crate::support::{BEFORE, Before, Connection, IN_PLACE, REFUSED, own_channel, was_called_in_place};
 use crate::{epolled, outcomes};
 use bywash_async::waits::{close, epoll_ctl};
 use libc::{EPOLL_CTL_ADD, EPOLLIN, EPOLLONESHOT, epoll_event};
@@ -86,12 +86,15 @@ fn by_channel(name: &CStr, more: &[u8], check: impl FnOnce(&Connection)) {
 
 #[test]
 fn a_channel_whose_server_waits_only_when_it_is_refused_input() {
-    by_channel(c"rust", b"", |_| assert_eq!(IN_PLACE.get(), 1));
+    by_channel(c"rust", b"", |_| {
+        assert_eq!(IN_PLACE.get(), 1);
+        assert!(was_called_in_place(), "its application would find itself on another stack, for nothing");
+    });
 }
 
 #[test]
 fn a_channel_that_is_known() {
-    by_channel(c"ha methods", b"", |_| assert_eq!(IN_PLACE.get(), 0));
+    by_channel(c"ha methods", b"", |_| assert!(IN_PLACE.get() == 0 && !was_called_in_place()));
 }
 
 #[test]

@@ -58,6 +58,8 @@ thread_local! {
     pub(crate) static ALERTS: Cell<u32> = const { Cell::new(0) };
     /// Operations that were found not to be put off.
     pub(crate) static IN_PLACE: Cell<u32> = const { Cell::new(0) };
+    /// Where the application's last callback had its stack.
+    pub(crate) static STACK: Cell<usize> = const { Cell::new(0) };
     /// Reads of own channels that found nothing.
     pub(crate) static REFUSED: Cell<u32> = const { Cell::new(0) };
 }
@@ -70,6 +72,18 @@ pub(crate) enum Before {
     Descend,
     /// Goes to a stack of its own.
     SwitchStacks,
+}
+
+/// An address on the stack of who asks.
+#[inline(never)]
+pub(crate) fn here() -> usize {
+    let here = 0_u8;
+    std::ptr::from_ref(std::hint::black_box(&here)).addr()
+}
+
+/// Whether the application's last callback ran on the stack of the thread that shook hands, which is called here from not far below.
+pub(crate) fn was_called_in_place() -> bool {
+    STACK.get().abs_diff(here()) < 512 << 10
 }
 
 #[inline(never)]
@@ -101,6 +115,7 @@ static COMPUTER: Computer = Computer { fire, waiting };
 
 unsafe extern "C" fn message(is_sent: c_int, _: c_int, kind: c_int, bytes: *const c_void, length: usize, _: Ssl, _: *mut c_void) {
     ALERTS.set(ALERTS.get() + u32::from(kind == ALERT));
+    STACK.set(here());
     if is_sent != 1 || length < 4 || unsafe { *bytes.cast::<u8>() } != SERVER_KEY_EXCHANGE {
         return;
     }
