@@ -19,6 +19,7 @@
 //! | `descriptors` | which descriptors are new, or registered, in the whole process |
 //! | `owners` | suspended handshakes, for other threads that come upon them |
 //! | `private` | connections of another libssl of the process, which are left alone |
+//! | `runtimes` | runtimes that watch the stacks of their threads |
 //! | `real` | the functions that this library stands in front of |
 //!
 //! # What is suspended
@@ -30,7 +31,7 @@
 //! are busy too: a lone client's handshake runs in place. An operation is put off only where libssl itself asks for it, never in an application's callback.
 //! Everything else is as if the library were not there: clients, blocking servers, servers whose threads share one epoll set (`EPOLLONESHOT`) or whose sets
 //! are within others, `select` on more than 1024 descriptors, channels of the server's own (but haproxy's), DTLS, QUIC, connections of another libssl of the
-//! process, and servers that enter an `io_uring` without liburing.
+//! process, programs of Ruby (whose callbacks must not run on another stack than their thread's), and servers that enter an `io_uring` without liburing.
 //!
 //! # What a server may do meanwhile
 //!
@@ -48,6 +49,7 @@ mod private;
 mod real;
 mod registry;
 pub mod ring;
+mod runtimes;
 pub mod select;
 pub mod ssl;
 pub mod thread;

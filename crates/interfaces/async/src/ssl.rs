@@ -5,6 +5,7 @@ use crate::fiber::{Handshake, Onward, can_be_suspended, set_errno};
 use crate::owners;
 use crate::private;
 use crate::real::{self, Bio, Ssl};
+use crate::runtimes::watches_stacks;
 use crate::thread::{self, Entrance, Standing, Thread, fire, has_computer, standing, with};
 use bywash_async_link::Moment;
 use core::ffi::{CStr, c_int, c_void};
@@ -34,7 +35,7 @@ fn is_eligible(ssl: Ssl) -> bool {
             && real::SSL_is_server(ssl) == 1
             && real::SSL_ctrl(ssl, CONTROL_MODE, 0, ptr::null_mut()) & MODE_ASYNC == 0
     };
-    is_a_servers && can_be_suspended(ssl)
+    is_a_servers && can_be_suspended(ssl) && !watches_stacks()
 }
 
 fn entrance(ssl: Ssl, handshake: Handshake) -> Entrance {
