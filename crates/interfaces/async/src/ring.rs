@@ -86,7 +86,8 @@ pub unsafe extern "C" fn io_uring_submit_and_wait(ring: Ring, wanted: c_uint) ->
         let mut submitted = 0;
         let look = || submitted = real::io_uring_submit_and_wait(ring, 0);
         let done = wait(ring, wanted, look, || real::io_uring_submit_and_wait(ring, wanted));
-        if done < 0 { done } else { done + submitted.max(0) }
+        // The number comes before the error of the wait, as from the kernel.
+        if submitted > 0 { submitted + done.max(0) } else { done }
     }
 }
 
