@@ -4,7 +4,7 @@ use crate::attempts::Times;
 use crate::by_user::{Counted, Counts};
 use crate::client::Client;
 use crate::config::Config;
-use bywash_protocol::process::Process;
+use bywash_protocol::process::{Process, read};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, epoll, eventfd, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
@@ -57,8 +57,7 @@ impl AsFd for Behalf {
 
 /// The command of a process, by its number or `self`.
 pub(crate) fn program_of(process: impl core::fmt::Display) -> String {
-    let comm = std::fs::read_to_string(format!("/proc/{process}/comm")).unwrap_or_default();
-    comm.trim_end().to_owned()
+    read(&format!("/proc/{process}/comm")).unwrap_or_default().trim_end().to_owned()
 }
 
 /// What it executes; nothing, if that may not be known.
@@ -212,5 +211,19 @@ impl Clients {
 
     fn lock(&self) -> MutexGuard<'_, Processes> {
         self.of.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_is_told_though_the_kernel_has_cut_a_letter_of_it() {
+        let named = std::thread::spawn(|| {
+            rustix::thread::set_name(c"\xd0\xbf\xd1").unwrap();
+            program_of(rustix::thread::gettid().as_raw_nonzero())
+        });
+        assert_eq!(named.join().unwrap(), "\u{43f}\u{fffd}");
     }
 }

@@ -32,11 +32,11 @@ impl Process {
     }
 }
 
-/// A text of `/proc`, up to a bound; `None` if it cannot be read.
+/// A text of `/proc`, up to a bound; `None` if it cannot be read. The names in it are whatever bytes a program has given itself, and the kernel cuts them in the midst of a letter.
 pub fn read(path: &str) -> Option<String> {
-    let mut text = String::new();
-    File::open(path).ok()?.take(TEXT_MAX).read_to_string(&mut text).ok()?;
-    Some(text)
+    let mut bytes = Vec::new();
+    File::open(path).ok()?.take(TEXT_MAX).read_to_end(&mut bytes).ok()?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// What follows this beginning of a line.
@@ -58,6 +58,16 @@ mod tests {
         assert_ne!(thread, own.pid);
         assert_eq!((own.pid, own.uid, own.gids[0]), (std::process::id(), geteuid().as_raw(), getegid().as_raw()));
         assert_eq!((other, Process::of(u32::MAX)), (Some(own), None));
+    }
+
+    #[test]
+    fn a_thread_of_any_name_is_found() {
+        let found = std::thread::spawn(|| {
+            // A name that the kernel has cut at its fifteenth byte, in the midst of the eighth letter.
+            rustix::thread::set_name(c"\xd0\xbf\xd1\x80\xd0\xbe\xd0\xb3\xd1\x80\xd0\xb0\xd0\xbc\xd0").unwrap();
+            Process::of(gettid().as_raw_nonzero().get().unsigned_abs())
+        });
+        assert_eq!(found.join().unwrap(), Process::of(std::process::id()));
     }
 
     #[test]

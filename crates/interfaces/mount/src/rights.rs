@@ -1,7 +1,7 @@
 //! Whether whoever asks may change a file that runs as its owner, or its group, without taking that from it: who has the capability `CAP_FSETID`. The kernel knows, and `fuser` does not pass it on. And what
 //! the process itself takes from modes.
 
-use std::fs::{metadata, read_to_string};
+use std::fs::{metadata, read, read_to_string};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 
@@ -13,8 +13,9 @@ pub(crate) fn keeps_rights(thread: u32, uid: u32) -> bool {
     // In a user namespace of its own a capability says nothing about files.
     let namespace = |of: &str| metadata(format!("/proc/{of}/ns/user")).map(|link| (link.dev(), link.ino()));
     let thread = thread.to_string();
-    match (namespace(&thread), namespace("self"), read_to_string(format!("/proc/{thread}/status"))) {
-        (Ok(theirs), Ok(ours), Ok(status)) => theirs == ours && has(&status, FSETID),
+    // Its name in it is whatever bytes it has given itself.
+    match (namespace(&thread), namespace("self"), read(format!("/proc/{thread}/status"))) {
+        (Ok(theirs), Ok(ours), Ok(status)) => theirs == ours && has(&String::from_utf8_lossy(&status), FSETID),
         _ => uid == 0,
     }
 }
@@ -43,6 +44,11 @@ mod tests {
         assert!(!has("Name:\tx\n", FSETID));
         let own = has(&read_to_string("/proc/self/status").unwrap(), FSETID);
         assert_eq!(keeps_rights(std::process::id(), 12345), own);
+        let cut_in_a_letter = || {
+            rustix::thread::set_name(c"\xd0\xbf\xd1").unwrap();
+            keeps_rights(rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs(), 12345)
+        };
+        assert_eq!(std::thread::spawn(cut_in_a_letter).join().unwrap(), own);
         // No thread has this number.
         assert!(keeps_rights(u32::MAX, 0) && !keeps_rights(u32::MAX, 12345));
     }
