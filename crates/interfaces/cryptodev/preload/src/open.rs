@@ -126,6 +126,23 @@ opens! {
     fn __openat64_2([folder: c_int] path, flags) at folder;
 }
 
+macro_rules! makes {
+    ($($name:ident)*) => { $(
+        /// creat(2), under the name that a program's headers gave it.
+        ///
+        /// # Safety
+        /// That of the function.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(path: *const c_char, mode: mode_t) -> c_int {
+            let before = errno();
+            // SAFETY: the program's arguments.
+            unsafe { if is_absent_device(AT_FDCWD, path) { after(unmade(0), before, AT_FDCWD, path, 0) } else { real::$name(path, mode) } }
+        }
+    )* };
+}
+
+makes!(creat creat64);
+
 macro_rules! streams {
     ($($name:ident)*) => { $(
         /// fopen(3), under the name that a program's headers gave it: libc opens the file without `open`.

@@ -72,6 +72,8 @@ pub(crate) fn look_up_early() {
         &open64,
         &openat,
         &openat64,
+        &creat,
+        &creat64,
         &ioctl,
         &close,
         &dup,
@@ -111,6 +113,8 @@ functions! {
     fn open64(path: Path, flags: c_int, mode: mode_t) -> c_int = -1;
     fn openat(folder: c_int, path: Path, flags: c_int, mode: mode_t) -> c_int = -1;
     fn openat64(folder: c_int, path: Path, flags: c_int, mode: mode_t) -> c_int = -1;
+    fn creat(path: Path, mode: mode_t) -> c_int = -1;
+    fn creat64(path: Path, mode: mode_t) -> c_int = -1;
     fn __open_2(path: Path, flags: c_int) -> c_int = -1;
     fn __open64_2(path: Path, flags: c_int) -> c_int = -1;
     fn __openat_2(folder: c_int, path: Path, flags: c_int) -> c_int = -1;

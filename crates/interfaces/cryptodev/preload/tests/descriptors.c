@@ -204,6 +204,9 @@ static void paths(void)
     opens("one to be made", open("/dev/crypto", O_RDWR | O_CREAT, 0600));
     opens("one to be cut", open("/dev//crypto", O_RDWR | O_CREAT | O_TRUNC, 0600));
     FAILS(open("/dev/crypto", O_RDWR | O_CREAT | O_EXCL, 0600), EEXIST);
+    opens("one made by its own call", creat("/dev/crypto", 0600));
+    opens("one made by its own call, large", creat64("/dev//crypto", 0600));
+    FAILS(creat((const char *)8, 0600), EFAULT);
     FILE *written = fopen("/dev/crypto", "w");
     CHECK(written);
     works(fileno(written), session(fileno(written)));

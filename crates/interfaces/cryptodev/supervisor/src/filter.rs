@@ -8,7 +8,7 @@ use libc::{c_long, sock_filter};
 
 /// The calls that open a file by its path.
 #[cfg(target_arch = "x86_64")]
-const OPENS: &[c_long] = &[libc::SYS_open, libc::SYS_openat, libc::SYS_openat2];
+const OPENS: &[c_long] = &[libc::SYS_open, libc::SYS_creat, libc::SYS_openat, libc::SYS_openat2];
 #[cfg(target_arch = "aarch64")]
 const OPENS: &[c_long] = &[libc::SYS_openat, libc::SYS_openat2];
 

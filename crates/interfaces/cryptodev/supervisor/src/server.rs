@@ -16,6 +16,12 @@ use std::time::Instant;
 /// The path that is ours, as the program's memory has it.
 const PATH: &[u8] = b"/dev/crypto\0";
 
+/// Size of the first `struct open_how` there was; smaller ones are refused by the kernel.
+const HOW: usize = 24;
+/// What creat(2) opens with.
+#[cfg(target_arch = "x86_64")]
+const CREAT: u64 = (libc::O_CREAT | libc::O_WRONLY | libc::O_TRUNC) as u64;
+
 /// Answers what one filter stops.
 pub(crate) struct Server {
     pub(crate) listener: Listener,
@@ -43,10 +49,11 @@ enum Open {
         path: u64,
         flags: u64,
     },
-    /// `struct open_how`, which begins with the flags.
+    /// `struct open_how` of that size: flags, mode, and the way to the file.
     How {
         path: u64,
         how: u64,
+        size: u64,
     },
 }
 
@@ -56,13 +63,15 @@ impl Work for Server {
     fn next(&self) -> Option<Call> {
         // An error on a listener that is ours and open means that the kernel can tell us nothing any more.
         let notification = self.listener.receive().ok().flatten()?;
-        let [first, second, third, ..] = notification.arguments;
+        let [first, second, third, fourth, ..] = notification.arguments;
         let target = match notification.call {
             libc::SYS_ioctl => self.descriptions.find(notification.thread, first).map_or(Target::Other, Target::Request),
             #[cfg(target_arch = "x86_64")]
             libc::SYS_open => Target::Open(Open::Flags { path: first, flags: second }),
+            #[cfg(target_arch = "x86_64")]
+            libc::SYS_creat => Target::Open(Open::Flags { path: first, flags: CREAT }),
             libc::SYS_openat => Target::Open(Open::Flags { path: second, flags: third }),
-            libc::SYS_openat2 => Target::Open(Open::How { path: second, how: third }),
+            libc::SYS_openat2 => Target::Open(Open::How { path: second, how: third, size: fourth }),
             _ => Target::Other,
         };
         Some(Call { notification, target })
@@ -120,10 +129,16 @@ impl Server {
         }
         let flags = match *open {
             Open::Flags { flags, .. } => flags,
+            Open::How { size, .. } if size < HOW as u64 => return Ok(Verdict::Continue),
             Open::How { how, .. } => {
-                let mut flags = [0; 8];
-                memory.read(how, &mut flags)?;
-                u64::from_ne_bytes(flags)
+                let mut fields = [[0; 8]; HOW / 8];
+                memory.read(how, fields.as_flattened_mut())?;
+                let [flags, _, resolve] = fields.map(u64::from_ne_bytes);
+                // The name of a file in another folder, which the program takes for its root or does not want to leave.
+                if resolve & (libc::RESOLVE_IN_ROOT | libc::RESOLVE_BENEATH) != 0 {
+                    return Ok(Verdict::Continue);
+                }
+                flags
             }
         };
         // The kernel's `int`; bits above it are refused by openat2 and cut off by the others.

@@ -67,6 +67,12 @@ static void once(void) {
     fd = syscall(SYS_openat2, AT_FDCWD, "/dev/crypto", how, sizeof how);
     CHECK(fd >= 0);
     right(fd, session(fd));
+#ifdef SYS_creat
+    fd = syscall(SYS_creat, "/dev/crypto", 0600);
+    CHECK(fd >= 0);
+    right(fd, session(fd));
+    CHECK(access("/dev/crypto", F_OK) == -1); // No file was made.
+#endif
 }
 
 static void elsewhere(void) {
@@ -81,6 +87,13 @@ static void elsewhere(void) {
     FAILS(open("/dev/crypto", O_RDONLY | O_DIRECTORY), ENOTDIR);
     FAILS(open("/dev/crypto-not", O_RDWR), ENOENT);
     FAILS(open((char *)16, O_RDWR), EFAULT);
+    // In a folder that is taken for the root, and with a structure that is none.
+    int folder = open("/tmp", O_RDONLY | O_DIRECTORY);
+    uint64_t how[3] = {O_RDWR, 0, 0x10};
+    CHECK(folder >= 0);
+    FAILS(syscall(SYS_openat2, folder, "/dev/crypto", how, sizeof how), ENOENT);
+    how[2] = 0;
+    FAILS(syscall(SYS_openat2, folder, "/dev/crypto", how, 8), EINVAL);
     // The number now means another description: the request follows it.
     int other = device();
     uint32_t ses = session(other);
