@@ -39,6 +39,11 @@ pub(crate) fn closed(fd: c_int) {
     set(fd, UNKNOWN);
 }
 
+/// Whether anything became of it.
+pub(crate) fn says_anything(fd: c_int) -> bool {
+    state(fd).is_some_and(|state| state.load(Relaxed) != UNKNOWN)
+}
+
 /// Whether it was accepted, and no thread has registered it since.
 pub(crate) fn is_new(fd: c_int) -> bool {
     state(fd).is_some_and(|state| state.load(Relaxed) == NEW)

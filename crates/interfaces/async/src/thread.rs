@@ -168,7 +168,7 @@ unsafe extern "C" fn attach(computer: &'static Computer) {
     COMPUTER.store(ptr::from_ref(computer).cast_mut(), Release);
 }
 
-/// The process that this memory belongs to.
+/// The process that this memory belongs to; 0 while there is no provider.
 static PROCESS: AtomicI32 = AtomicI32::new(0);
 
 fn process() -> c_int {
@@ -181,9 +181,10 @@ unsafe extern "C" fn has_forked() {
     owners::abandon_others(own_name());
 }
 
-/// Whether we are the process that this memory belongs to, and not a child of `vfork`, which borrows it.
-fn is_own_process() -> bool {
-    PROCESS.load(Acquire) == process()
+/// Whether we are the process that this memory belongs to, and not a child of `vfork`, which borrows it; nobody asks to whom it belongs before there is a provider.
+pub(crate) fn is_own_process() -> bool {
+    let owner = PROCESS.load(Acquire);
+    owner == 0 || owner == process()
 }
 
 /// A descriptor is being closed, or was.

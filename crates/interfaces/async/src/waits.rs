@@ -414,7 +414,10 @@ pub unsafe extern "C" fn accept4(fd: c_int, address: *mut sockaddr, length: *mut
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn close(fd: c_int) -> c_int {
     thread::closing(fd);
-    descriptors::closed(fd);
+    // A child of vfork, which may close all that it has, closes its own.
+    if descriptors::says_anything(fd) && thread::is_own_process() {
+        descriptors::closed(fd);
+    }
     // SAFETY: passed on from the caller.
     unsafe { real::close(fd) }
 }

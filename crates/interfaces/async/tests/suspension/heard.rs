@@ -4,8 +4,9 @@ use crate::support::{BEFORE, Before, Connection, IN_PLACE, REFUSED, own_channel,
 use crate::{epolled, outcomes};
 use bywash_async::waits::{close, epoll_ctl};
 use libc::{EPOLL_CTL_ADD, EPOLLIN, EPOLLONESHOT, epoll_event};
-use std::ffi::CStr;
+use std::ffi::{CStr, c_int, c_void};
 use std::io::{Read, Write};
+use std::ptr;
 
 fn register(set: i32, fd: i32, flags: i32) {
     let mut event = epoll_event { events: (EPOLLIN | flags) as u32, u64: fd as u64 };
@@ -53,6 +54,25 @@ fn what_nobody_has_registered() {
 
 #[test]
 fn a_set_within_a_set() {
+    set_within_a_set(|_| {});
+}
+
+#[test]
+fn a_set_within_a_set_of_which_a_child_of_vfork_has_closed_its_own() {
+    extern "C" fn closes(set: *mut c_void) -> c_int {
+        unsafe { close(set.addr() as c_int) }
+    }
+    set_within_a_set(|inner| unsafe {
+        let mut stack = vec![0_u128; 4096];
+        let (top, shares_memory) = (stack.as_mut_ptr_range().end, libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD);
+        let child = libc::clone(closes, top.cast(), shares_memory, ptr::without_provenance_mut(inner as usize));
+        let mut status = 0;
+        assert_eq!((libc::waitpid(child, &mut status, 0), status), (child, 0));
+    });
+}
+
+/// Two connections in a set within another, which something is done to then: they are not suspended.
+fn set_within_a_set(arrange: impl FnOnce(c_int)) {
     let (inner, outer) = unsafe { (libc::epoll_create1(0), libc::epoll_create1(0)) };
     let (one, other) = (Connection::new(), Connection::new());
     assert_eq!((epolled(inner, 0), epolled(outer, 0)), (vec![], vec![]));
@@ -60,6 +80,7 @@ fn a_set_within_a_set() {
         register(inner, connection.fd(), 0);
     }
     register(outer, inner, 0);
+    arrange(inner);
     assert_eq!((epolled(outer, 1000).len(), epolled(inner, 0).len()), (1, 2));
     assert_eq!(one.step_server(), -1);
     assert_eq!(IN_PLACE.get(), 1, "the outer set would never say that the inner is readable");
