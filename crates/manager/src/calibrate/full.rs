@@ -59,9 +59,14 @@ fn after(earlier: Option<CostSheet>, engine: &dyn Engine, algorithms: &[Algorith
     (sheet, earlier.algorithms.into_iter().filter_map(other).collect())
 }
 
-/// The longest text: CCM counts it in three bytes beside the usual nonce of twelve (SP 800-38C A.1).
+/// The longest text: CCM counts it in three bytes beside the usual nonce of twelve (SP 800-38C A.1), and a data unit of XTS has 2^20 blocks at most (IEEE 1619-2018 s5.1). An engine may refuse
+/// a longer one, and then nothing of the algorithm would be known.
 fn longest(algorithm: Algorithm) -> usize {
-    if algorithm.is_ccm() { (1 << 24) - 1 } else { usize::MAX }
+    match algorithm {
+        _ if algorithm.is_ccm() => (1 << 24) - 1,
+        _ if algorithm.is_xts() => 16 << 20,
+        _ => usize::MAX,
+    }
 }
 
 fn curve(engine: &dyn Engine, algorithm: Algorithm, time: Duration, go_on: &dyn Fn() -> bool) -> Result<(CostCurve, Option<f64>)> {
@@ -182,6 +187,17 @@ mod tests {
         let sizes: Vec<u64> = sheet.curve(Algorithm::Aes128Cbc).unwrap().points.iter().map(|&(bytes, _)| bytes).collect();
         assert_eq!(sizes[..4], [16, 32, 48, 64]);
         assert!(sizes.iter().all(|bytes| bytes % 16 == 0) && sizes.is_sorted_by(|a, b| a < b), "{sizes:?}");
+    }
+
+    /// Kernels take any length; the library, which computes XTS where the processor has none for them, does not.
+    #[test]
+    fn a_data_unit_of_xts_is_no_longer_than_any_may_be() {
+        for engine in [CpuEngine::without_lanes(), CpuEngine::new()] {
+            let thorough = Thorough { time: TIME, begin: &mut |_| {}, go_on: &|| true };
+            let sheet = measure_full(&engine, &[Algorithm::Aes256Xts], None, thorough);
+            let curve = sheet.curve(Algorithm::Aes256Xts).expect("its curve ends where its longest data unit does");
+            assert!(curve.points.len() >= 20 && curve.points.last().unwrap().0 <= 16 << 20, "{curve:?}");
+        }
     }
 
     #[test]
