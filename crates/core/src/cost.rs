@@ -43,6 +43,9 @@ use crate::error::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
+/// The most lanes, and operations in a batch, that a sheet may speak of: each is kept account of, and no engine has so many.
+const COUNT_MAX: usize = 1 << 16;
+
 /// What one engine costs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -216,8 +219,8 @@ impl CostSheet {
     fn check(&self, place: &str) -> Result<()> {
         let bad = |key: String, reason: &str| Err(Error::Config { place: format!("{place}, key {key}"), reason: reason.to_owned() });
         let figure = |value: f64| value.is_finite() && value >= 0.0;
-        if self.lanes == 0 || self.batch_max == 0 {
-            return bad("lanes, batch_max".into(), "must be at least 1");
+        if ![self.lanes, self.batch_max].iter().all(|count| (1..=COUNT_MAX).contains(count)) {
+            return bad("lanes, batch_max".into(), &format!("must be 1 to {COUNT_MAX}"));
         }
         let reach_ns = self.reach_broker_ns.unwrap_or(0.0);
         if ![self.handover_ns, self.transfer_ns_per_byte, self.switch_ns, reach_ns].into_iter().all(figure) {
@@ -361,6 +364,13 @@ mod tests {
         let name = CostSheet::from_toml(&SHEET.replace("AES-256-GCM", "AES-999-GCM"), "a.toml").unwrap_err().to_string();
         assert!(name.contains("AES-999-GCM"), "{name}");
         assert!(CostSheet::from_toml(&SHEET.replace("50.0", "-1.0"), "a.toml").is_err());
-        assert!(CostSheet::from_toml(&SHEET.replace("lanes = 2", "lanes = 0"), "a.toml").is_err());
+        let with = |line: String| CostSheet::from_toml(&SHEET.replace("lanes = 2", &line), "a.toml");
+        for key in ["lanes", "batch_max"] {
+            assert!(with(format!("{key} = {COUNT_MAX}")).is_ok());
+            for wrong in [0, COUNT_MAX + 1, i64::MAX as usize] {
+                let refused = with(format!("{key} = {wrong}")).unwrap_err().to_string();
+                assert!(refused.contains("a.toml") && refused.contains(key) && refused.contains("1 to 65536"), "{refused}");
+            }
+        }
     }
 }
