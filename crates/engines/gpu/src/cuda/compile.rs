@@ -64,12 +64,13 @@ pub(super) fn compile(compiler: &Compiler, capability: c_int) -> Result<Vec<u8>,
 
 #[cfg(test)]
 mod tests {
+    use super::super::functions::first;
     use super::*;
 
     /// NVRTC needs no GPU.
     #[test]
     fn the_kernels_compile() {
-        let compiler = match Compiler::load() {
+        let compiler = match first("libnvrtc.so", Compiler::each()) {
             Ok(compiler) => compiler,
             Err(reason) => return eprintln!("skipped: {reason}"),
         };

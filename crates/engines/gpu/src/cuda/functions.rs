@@ -11,6 +11,22 @@ pub(super) type Address = u64;
 /// `CUDA_ERROR_NOT_READY`: a stream is still at work.
 pub(super) const NOT_READY: c_int = 600;
 
+/// The first that did well of what was tried; `library` is what is missing where nothing was.
+///
+/// # Errors
+/// Why none did, each reason once: a library may be there by several names.
+pub(super) fn first<T>(library: &str, tried: impl Iterator<Item = Result<T, String>>) -> Result<T, String> {
+    let mut reasons: Vec<String> = Vec::new();
+    for each in tried {
+        match each {
+            Ok(done) => return Ok(done),
+            Err(reason) if reasons.contains(&reason) => {}
+            Err(reason) => reasons.push(reason),
+        }
+    }
+    Err(if reasons.is_empty() { format!("{library} cannot be loaded") } else { reasons.join("; ") })
+}
+
 macro_rules! functions {
     ($(#[$doc:meta])* $name:ident, [$($library:literal),+], $($function:ident = $symbol:literal: fn($($argument:ty),*) -> $result:ty;)*) => {
         $(#[$doc])*
@@ -21,21 +37,14 @@ macro_rules! functions {
         }
 
         impl $name {
-            /// Loads them.
-            ///
-            /// # Errors
-            /// Which library or function is missing.
-            pub(super) fn load() -> Result<Self, String> {
-                let mut reason = String::new();
-                for name in [$($library),+] {
+            /// Those of each library that is here, the one that is preferred first; loaded as it is asked for.
+            pub(super) fn each() -> impl Iterator<Item = Result<Self, String>> {
+                [$($library),+].into_iter().filter_map(|name| {
                     // SAFETY: NVIDIA's libraries may be loaded at any time, and their initialisers run once.
-                    match unsafe { Library::new(name) } {
-                        // SAFETY: the library is what its name says.
-                        Ok(library) => return unsafe { Self::of(library, name) },
-                        Err(_) => reason = format!("{name} cannot be loaded"),
-                    }
-                }
-                Err(reason)
+                    let library = unsafe { Library::new(name) }.ok()?;
+                    // SAFETY: the library is what its name says.
+                    Some(unsafe { Self::of(library, name) })
+                })
             }
 
             /// Those of this library.

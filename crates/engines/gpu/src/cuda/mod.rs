@@ -20,7 +20,7 @@ use core::marker::PhantomData;
 use core::mem::ManuallyDrop;
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicBool, Ordering};
-use functions::{Compiler, Driver, Pointer};
+use functions::{Compiler, Driver, Pointer, first};
 use std::sync::Arc;
 
 /// `CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR` and `_MINOR`, from cuda.h.
@@ -57,7 +57,7 @@ unsafe impl Sync for Context {}
 impl Context {
     /// Opens the first device.
     fn new() -> Result<Self, String> {
-        let driver = Driver::load()?;
+        let driver = first("libcuda.so.1", Driver::each())?;
         let mut count = 0;
         // SAFETY: here and below, what is written to lives until each call returns.
         unsafe {
@@ -67,7 +67,6 @@ impl Context {
         if count == 0 {
             return Err("libcuda.so.1 finds no device".into());
         }
-        let compiler = Compiler::load()?;
         let (mut device, mut version, mut name) = (0, 0, [0; 128]);
         // SAFETY: as above; the name has room for what is said.
         unsafe {
@@ -76,16 +75,22 @@ impl Context {
             driver.check("cuDeviceGetName", (driver.device_name)(name.as_mut_ptr(), name.len() as c_int - 1, device))?;
         }
         let [major, minor] = [attribute(&driver, device, CAPABILITY[0])?, attribute(&driver, device, CAPABILITY[1])?];
-        let code = compile::compile(&compiler, 10 * major + minor)?;
         let place = if attribute(&driver, device, INTEGRATED)? == 1 { "integrated" } else { "memory of its own" };
         // SAFETY: the name ends in a zero, for the last byte was kept from the driver.
         let shown = unsafe { CStr::from_ptr(name.as_ptr()) }.to_string_lossy().into_owned();
         let description = format!("CUDA {}.{}, {shown}, compute capability {major}.{minor}, {place}", version / 1000, version % 1000 / 10);
-        Self::of(driver, device, description, &code)
+        // Each release of NVRTC compiles for other devices: the latest has left old ones, and the one before does not know new ones.
+        let codes = Compiler::each().map(|compiler| compile::compile(&compiler?, 10 * major + minor));
+        Self::of(driver, device, description, codes)
     }
 
-    /// A device, with the kernels' code.
-    fn of(driver: Driver, device: c_int, description: String, code: &[u8]) -> Result<Self, String> {
+    /// A device, with the kernels' code: the first of these that there is and that the driver takes.
+    fn of(
+        driver: Driver,
+        device: c_int,
+        description: String,
+        codes: impl Iterator<Item = Result<Vec<u8>, String>>,
+    ) -> Result<Self, String> {
         let mut made = Self {
             owner: Owner::this_process(),
             driver: ManuallyDrop::new(driver),
@@ -96,21 +101,27 @@ impl Context {
             description,
             hangs: AtomicBool::new(false),
         };
-        made.load(code)?;
+        first("libnvrtc.so", codes.map(|code| made.load(&code?)))?;
         Ok(made)
     }
 
     fn load(&mut self, code: &[u8]) -> Result<(), String> {
-        // SAFETY: the device is there; `drop` undoes what was done.
-        self.driver.check("cuDevicePrimaryCtxRetain", unsafe { (self.driver.retain)(&mut self.context, self.device) })?;
+        if self.context.is_null() {
+            // SAFETY: the device is there; `drop` undoes what was done.
+            self.driver.check("cuDevicePrimaryCtxRetain", unsafe { (self.driver.retain)(&mut self.context, self.device) })?;
+        }
         let (mut module, mut kernels) = (null_mut(), [null_mut(); Kernel::ALL.len()]);
         let loaded = self.enter().and_then(|_entered| {
             // SAFETY: the code is a whole ELF image; names are C strings; `drop` undoes what was done.
             unsafe {
                 self.driver.check("cuModuleLoadData", (self.driver.module_load)(&mut module, code.as_ptr().cast()))?;
-                kernels.iter_mut().zip(compile::NAMES).try_for_each(|(kernel, name)| {
+                let found = kernels.iter_mut().zip(compile::NAMES).try_for_each(|(kernel, name)| {
                     self.driver.check("cuModuleGetFunction", (self.driver.module_function)(kernel, module, name.as_ptr()))
-                })
+                });
+                if found.is_err() {
+                    (self.driver.module_unload)(core::mem::replace(&mut module, null_mut()));
+                }
+                found
             }
         });
         (self.module, self.kernels) = (module, kernels);

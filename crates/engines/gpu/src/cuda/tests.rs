@@ -30,7 +30,7 @@ int cuDevicePrimaryCtxRetain(void **c, int) { *c = &queried; return 0; }
 int cuDevicePrimaryCtxRelease_v2(int) { calls++; for (int i = 0; i < depth; i++) if (stack[i] == &queried) abort(); return 0; }
 int cuCtxPushCurrent_v2(void *c) { if (depth == 16) return 2; stack[depth++] = c; return 0; }
 int cuCtxPopCurrent_v2(void **c) { CURRENT(); *c = stack[--depth]; return 0; }
-int cuModuleLoadData(void **m, const void *) { CURRENT(); *m = &depth; return 0; }
+int cuModuleLoadData(void **m, const void *code) { CURRENT(); if (*(const char *)code != 0) return 200; *m = &depth; return 0; }
 int cuModuleUnload(void *) { CURRENT(); return 0; }
 int cuModuleGetFunction(void **, void *, const void *) { CURRENT(); return 0; }
 int cuMemAlloc_v2(unsigned long long *a, size_t) { CURRENT(); *a = 4096; return 0; }
@@ -52,6 +52,12 @@ int cuGetErrorString(int, const char **text) { *text = "an error"; return 0; }
 
 /// A device of those functions, and the library once more to ask it; `None` without a compiler.
 fn stand_in(test: &str) -> Option<(Cuda, Library)> {
+    let (context, library) = stand_in_with(test, vec![Ok(vec![0])])?;
+    Some((Cuda { context: Arc::new(context.unwrap()), layout: Layout::new(64 << 10), streams: 2 }, library))
+}
+
+/// What becomes of a device for which there are these codes, of which the driver takes those that begin with 0.
+fn stand_in_with(test: &str, codes: Vec<Result<Vec<u8>, String>>) -> Option<(Result<Context, String>, Library)> {
     let folder = std::env::temp_dir().join(format!("bywash-driver-{}-{test}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     std::fs::write(folder.join("driver.cpp"), SOURCE).unwrap();
@@ -67,8 +73,7 @@ fn stand_in(test: &str) -> Option<(Cuda, Library)> {
         (Driver::of(load(), "driver.so").unwrap(), load())
     };
     std::fs::remove_dir_all(&folder).unwrap();
-    let context = Context::of(driver, 0, "stand-in".into(), b"").unwrap();
-    Some((Cuda { context: Arc::new(context), layout: Layout::new(64 << 10), streams: 2 }, library))
+    Some((Context::of(driver, 0, "stand-in".into(), codes.into_iter()), library))
 }
 
 /// What one of the library's own functions says.
@@ -87,6 +92,20 @@ fn launch(imported: bool) -> Launch {
     let host = if imported { Lies::Imported { handle: 0, offset: 0, computes: false } } else { Lies::Staged };
     let inputs = vec![Transfer { at: 0, bytes: 16, host }];
     Launch { control: 4, text: 16, inputs, outputs: Vec::new(), sums: 0..0, scratch: 0..0, steps: Vec::new() }
+}
+
+/// Of several releases of NVRTC one may not know the device, and the driver may not know another's code.
+#[test]
+fn what_one_compiler_does_not_do_the_next_one_is_asked_for() {
+    let (unknown, newer, good) = (|| Err("NVRTC: error 5".to_owned()), || Ok(vec![1]), || Ok(vec![0]));
+    for (place, codes) in [vec![unknown(), good()], vec![newer(), good()], vec![good(), unknown()]].into_iter().enumerate() {
+        let Some((context, library)) = stand_in_with(&format!("codes-{place}"), codes) else { return };
+        assert!(context.is_ok_and(|context| !context.module.is_null()), "{place}");
+        assert_eq!(ask(&library, "test_depth"), 0);
+    }
+    let told = |test, codes| stand_in_with(test, codes).and_then(|(context, _)| context.err()).unwrap();
+    assert_eq!(told("none", vec![]), "libnvrtc.so cannot be loaded");
+    assert_eq!(told("all", vec![unknown(), newer(), unknown()]), "NVRTC: error 5; cuModuleLoadData: error 200, an error");
 }
 
 /// A caller's thread may use CUDA for itself, and has the context that it had, or none.
