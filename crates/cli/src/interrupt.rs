@@ -111,7 +111,8 @@ fn stop() {
 fn is_orphaned() -> bool {
     // proc_pid_stat(5): behind the name, which may have anything in it, state, parent, group, session.
     let of = |process: &str| {
-        let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+        let stat = std::fs::read(format!("/proc/{process}/stat")).ok()?;
+        let stat = String::from_utf8_lossy(&stat);
         let mut numbers = stat.rsplit_once(')')?.1.split_whitespace().skip(1).map_while(|number| number.parse::<u32>().ok());
         Some((numbers.next()?, numbers.next()?, numbers.next()?))
     };

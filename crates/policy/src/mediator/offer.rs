@@ -98,7 +98,7 @@ impl Mediator {
             _ => 1,
         };
         let takes = self.batch_ns(now, engine, algorithm, bytes, count);
-        let processor = if state.is_processor { takes } else { state.host_ns + state.host_ns_per_byte * (bytes * count as u64) as f64 };
+        let processor = if state.is_processor { takes } else { state.host_ns + state.host_ns_per_byte * bytes as f64 * count as f64 };
         let other = if state.is_processor { 0.0 } else { takes };
         let price = match self.setting.prefer {
             Prefer::CpuFree => processor,
