@@ -263,10 +263,25 @@ impl Container {
     /// # Errors
     /// As [`write_at`](Self::write_at).
     pub fn set_len(&self, len: u64) -> Result<()> {
+        self.resize(len, true)
+    }
+
+    /// Extends the text with zeros to a length, unless it is as long already: what others write behind that meanwhile stays.
+    ///
+    /// # Errors
+    /// As [`write_at`](Self::write_at).
+    pub fn grow(&self, len: u64) -> Result<()> {
+        self.resize(len, false)
+    }
+
+    fn resize(&self, len: u64, cuts: bool) -> Result<()> {
         if len > LENGTH_MAX {
             return Err(Error::TooLong { asked: len });
         }
         let mut state = self.writable()?;
+        if len <= state.len && !cuts {
+            return Ok(());
+        }
         self.reopen_birth(&mut state, self.geometry.last_chunk(len))?;
         if len > state.len {
             self.extend(&mut state, len, true)?;

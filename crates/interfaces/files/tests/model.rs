@@ -63,6 +63,7 @@ impl Setting {
 enum Step {
     Write(u64, usize),
     Length(u64),
+    AtLeast(u64),
     Read(u64, usize),
     Sync,
     Settle,
@@ -78,6 +79,7 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         4 => (offset(), count()).prop_map(|(at, count)| Step::Write(at, count)),
         2 => offset().prop_map(Step::Length),
+        1 => offset().prop_map(Step::AtLeast),
         4 => (offset(), count()).prop_map(|(at, count)| Step::Read(at, count)),
         1 => Just(Step::Sync),
         1 => Just(Step::Settle),
@@ -103,6 +105,10 @@ proptest! {
                 Step::Length(len) => {
                     model.resize(len as usize, 0);
                     container.set_len(len).unwrap();
+                }
+                Step::AtLeast(len) => {
+                    model.resize(model.len().max(len as usize), 0);
+                    container.grow(len).unwrap();
                 }
                 Step::Read(at, count) => {
                     let mut read = vec![0xaa; count];
@@ -210,6 +216,7 @@ fn a_file_opened_for_reading_is_not_written() {
     let container = setting.open().unwrap();
     assert!(matches!(container.write_at(b"x", 0), Err(Error::ReadOnly)));
     assert!(matches!(container.set_len(0), Err(Error::ReadOnly)));
+    assert!(matches!(container.grow(0), Err(Error::ReadOnly)));
     container.close().unwrap();
     assert_eq!(setting.world.bytes("file").unwrap(), bytes);
     assert!(matches!(setting.open_rw(CHUNK).set_len(u64::MAX), Err(Error::TooLong { .. })));

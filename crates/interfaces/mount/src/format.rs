@@ -246,6 +246,12 @@ pub trait Content: Send + Sync {
     /// As [`write_at`](Self::write_at).
     fn set_len(&self, len: u64) -> io::Result<()>;
 
+    /// Extends with zeros to a length, unless it is as long already: what others write behind that meanwhile stays.
+    ///
+    /// # Errors
+    /// As [`write_at`](Self::write_at).
+    fn grow(&self, len: u64) -> io::Result<()>;
+
     /// Gives the lower file what can go there without waiting for the disk. This is called when a descriptor is closed.
     ///
     /// # Errors

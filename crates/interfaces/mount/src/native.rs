@@ -549,6 +549,10 @@ impl Content for Text {
         self.container.set_len(len).map_err(plain)
     }
 
+    fn grow(&self, len: u64) -> io::Result<()> {
+        self.container.grow(len).map_err(plain)
+    }
+
     fn write_out(&self) -> io::Result<Rest> {
         if !self.container.is_newborn() {
             return Ok(Rest::Settle);

@@ -138,7 +138,8 @@ impl OpenFile {
         } else if !how.is_empty() {
             return Err(Errno::OPNOTSUPP.into());
         }
-        if end > len && !keeps_len { self.set_len(end) } else { Ok(()) }
+        // What the kernel writes behind comes at any time, and may lie beyond by now.
+        if end > len && !keeps_len { self.change(|| self.content.grow(end)) } else { Ok(()) }
     }
 
     fn changing(&self) {
@@ -276,6 +277,7 @@ mod tests {
     use super::*;
     use std::os::unix::fs::MetadataExt;
     use std::sync::Barrier;
+    use std::sync::atomic::AtomicU64;
 
     /// A text that is given to its lower file, or changed, while somebody does something else, between two barriers.
     struct Slow {
@@ -313,6 +315,10 @@ mod tests {
         }
 
         fn set_len(&self, _: u64) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn grow(&self, _: u64) -> io::Result<()> {
             Ok(())
         }
 
@@ -405,6 +411,62 @@ mod tests {
         });
         assert!(open.is_dirty(), "whoever closes it last would drop the text");
         assert!(open.modified().is_some());
+    }
+
+    /// A text that the kernel writes on as soon as somebody has asked how long it is.
+    struct Growing(AtomicU64);
+
+    /// Where what the kernel writes ends.
+    const WRITTEN: u64 = 8192;
+
+    impl Content for Growing {
+        fn len(&self) -> u64 {
+            self.0.fetch_max(WRITTEN, SeqCst)
+        }
+
+        fn read_at(&self, _: &mut [u8], _: u64) -> io::Result<usize> {
+            Ok(0)
+        }
+
+        fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+            self.grow(offset + bytes.len() as u64)
+        }
+
+        fn set_len(&self, len: u64) -> io::Result<()> {
+            self.0.store(len, SeqCst);
+            Ok(())
+        }
+
+        fn grow(&self, len: u64) -> io::Result<()> {
+            self.0.fetch_max(len, SeqCst);
+            Ok(())
+        }
+
+        fn write_out(&self) -> io::Result<Rest> {
+            Ok(Rest::Nothing)
+        }
+
+        fn sync(&self) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn settle(&self) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn discard(&self, _: bool) {}
+    }
+
+    #[test]
+    fn room_that_is_asked_for_cuts_nothing_that_comes_meanwhile() {
+        let file = Arc::new(tempfile::tempfile().unwrap());
+        for how in [FallocateFlags::empty(), FallocateFlags::ZERO_RANGE] {
+            let open = OpenFile::new(Arc::new(Growing(AtomicU64::new(0))), file.clone(), true, false, Dating::Kernel);
+            open.allocate(0, WRITTEN / 2, how).unwrap();
+            assert_eq!(open.len(), WRITTEN, "{how:?}");
+            open.allocate(0, 2 * WRITTEN, how).unwrap();
+            assert_eq!(open.len(), 2 * WRITTEN, "{how:?}");
+        }
     }
 
     #[test]

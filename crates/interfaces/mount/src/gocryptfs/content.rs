@@ -259,6 +259,11 @@ impl Content for Blocks {
         Ok(())
     }
 
+    fn grow(&self, len: u64) -> io::Result<()> {
+        let mut state = self.writable()?;
+        if len > state.len { self.extend(&mut state, len) } else { Ok(()) }
+    }
+
     fn write_out(&self) -> io::Result<Rest> {
         Ok(Rest::Nothing)
     }
@@ -307,11 +312,16 @@ mod tests {
             for step in 0..150 {
                 let near =
                     |random: &mut fastrand::Rng| *random.choice(&[0, 1, 4095, 4096, 4097, 8192, 12_288]).unwrap() + random.usize(..3);
-                match random.u32(..4) {
+                match random.u32(..5) {
                     0 => {
                         let len = near(&mut random);
                         blocks.set_len(len as u64).unwrap();
                         model.resize(len, 0);
+                    }
+                    1 => {
+                        let len = near(&mut random);
+                        blocks.grow(len as u64).unwrap();
+                        model.resize(model.len().max(len), 0);
                     }
                     _ => {
                         let (at, bytes) = (near(&mut random), vec![step as u8 + 1; near(&mut random)]);
