@@ -25,6 +25,8 @@
 
 mod attr;
 mod change;
+#[cfg(test)]
+mod cut;
 pub mod direct;
 mod entries;
 pub mod format;

@@ -179,16 +179,22 @@ impl Tree {
         Ok(file)
     }
 
-    /// Does something with a node's text, which need not be open.
-    pub(crate) fn with_file<T>(&self, node: &Arc<Node>, writes: bool, work: impl FnOnce(&OpenFile) -> io::Result<T>) -> io::Result<T> {
+    /// Does something with a node's text, which need not be open. Who cuts it to nothing meanwhile makes another one in its lower file: what fails by that is done again, with the other.
+    pub(crate) fn with_file<T>(&self, node: &Arc<Node>, writes: bool, mut work: impl FnMut(&OpenFile) -> io::Result<T>) -> io::Result<T> {
         let mut opened = node.opened();
-        let file = self.text(node, &mut opened, writes)?;
+        let mut file = self.text(node, &mut opened, writes)?;
         // As if a program had it open: nobody settles it meanwhile.
         opened.count += 1;
-        drop(opened);
-        let done = work(&file);
+        let done = loop {
+            drop(opened);
+            let done = work(&file);
+            opened = node.opened();
+            match &opened.file {
+                Some(other) if done.is_err() && !Arc::ptr_eq(other, &file) => file = other.clone(),
+                _ => break done,
+            }
+        };
         drop(file);
-        let mut opened = node.opened();
         opened.count -= 1;
         if opened.count == 0 {
             let closed = self.closed(node, &mut opened);
