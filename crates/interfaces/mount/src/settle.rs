@@ -27,6 +27,8 @@ struct Queue {
     /// Those that could not be settled.
     failed: VecDeque<Waiting>,
     turn: Option<Instant>,
+    /// Whether it was the turn of new files last.
+    is_turned: bool,
     is_ended: bool,
 }
 
@@ -76,16 +78,19 @@ impl Settler {
             let now = Instant::now();
             let turn = *queue.turn.get_or_insert(now + self.turn);
             let retry = queue.failed.front().map(|(due, _)| *due);
+            // Where files come faster than they can be settled one is due at any time, and so may a turn be: neither keeps the other waiting.
+            let is_files_turn = core::mem::take(&mut queue.is_turned);
             let wait = match queue.waiting.front() {
                 _ if queue.is_ended => return None,
+                _ if turn <= now && !is_files_turn => {
+                    (queue.turn, queue.is_turned) = (None, true);
+                    return Some(Due::Turn);
+                }
                 _ if retry.is_some_and(|retry| retry <= now) => return queue.failed.pop_front().map(|(_, node)| Due::File(node)),
                 Some((due, _)) if *due <= now || queue.waiting.len() > WAITING_MAX => {
                     return queue.waiting.pop_front().map(|(_, node)| Due::File(node));
                 }
-                _ if turn <= now => {
-                    queue.turn = None;
-                    return Some(Due::Turn);
-                }
+                _ if turn <= now => continue,
                 Some((due, _)) => (*due).min(turn) - now,
                 None => turn - now,
             };
@@ -98,5 +103,28 @@ impl Settler {
     pub(crate) fn end(&self) {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner).is_ended = true;
         self.changed.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn new_files_are_synced_in_time_however_many_files_are_due() {
+        let settler = Settler::new(Duration::from_millis(5));
+        let due = || (Instant::now(), Weak::new());
+        let is_turn = (0..100).any(|_| {
+            let mut queue = settler.queue.lock().unwrap();
+            queue.waiting.resize_with(2 * WAITING_MAX, due);
+            queue.failed.resize_with(1, due);
+            drop(queue);
+            std::thread::sleep(Duration::from_millis(1));
+            matches!(settler.next(), Some(Due::Turn))
+        });
+        assert!(is_turn);
+        settler.hasten_turn();
+        assert!(matches!(settler.next(), Some(Due::File(_))), "files are settled between two turns");
+        assert!(matches!(settler.next(), Some(Due::Turn)));
     }
 }
