@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 /// How long a closed file waits, for the case that it is opened again.
 const WAIT: Duration = Duration::from_secs(2);
-/// Most files that wait; with more, the oldest do not.
+/// Most files that wait, each of which takes two descriptors; with more, the oldest do not.
 const WAITING_MAX: usize = 128;
 
 /// What is to be done.
@@ -36,13 +36,15 @@ struct Queue {
 pub(crate) struct Settler {
     /// How long new files may wait to be synced, all together.
     turn: Duration,
+    waiting_max: usize,
     queue: Mutex<Queue>,
     changed: Condvar,
 }
 
 impl Settler {
-    pub(crate) fn new(turn: Duration) -> Self {
-        Self { turn, queue: Mutex::default(), changed: Condvar::default() }
+    /// So many files at most wait, if those are fewer than elsewhere: there may be few descriptors.
+    pub(crate) fn new(turn: Duration, waiting_max: usize) -> Self {
+        Self { turn, waiting_max: waiting_max.min(WAITING_MAX), queue: Mutex::default(), changed: Condvar::default() }
     }
 
     /// A closed file is to be settled.
@@ -68,7 +70,7 @@ impl Settler {
     /// Whether no more should wait.
     pub(crate) fn is_full(&self) -> bool {
         let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
-        queue.waiting.len() + queue.failed.len() >= WAITING_MAX
+        queue.waiting.len() + queue.failed.len() >= self.waiting_max
     }
 
     /// The next that has waited long enough; none at the end.
@@ -87,7 +89,7 @@ impl Settler {
                     return Some(Due::Turn);
                 }
                 _ if retry.is_some_and(|retry| retry <= now) => return queue.failed.pop_front().map(|(_, node)| Due::File(node)),
-                Some((due, _)) if *due <= now || queue.waiting.len() > WAITING_MAX => {
+                Some((due, _)) if *due <= now || queue.waiting.len() > self.waiting_max => {
                     return queue.waiting.pop_front().map(|(_, node)| Due::File(node));
                 }
                 _ if turn <= now => continue,
@@ -112,7 +114,7 @@ mod tests {
 
     #[test]
     fn new_files_are_synced_in_time_however_many_files_are_due() {
-        let settler = Settler::new(Duration::from_millis(5));
+        let settler = Settler::new(Duration::from_millis(5), WAITING_MAX);
         let due = || (Instant::now(), Weak::new());
         let is_turn = (0..100).any(|_| {
             let mut queue = settler.queue.lock().unwrap();

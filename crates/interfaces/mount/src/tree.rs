@@ -78,7 +78,7 @@ impl Tree {
             nodes: Nodes::new(Folder::root(root, &*format)?, folders_max)?,
             format,
             unsynced: Unsynced::default(),
-            settler: Settler::new(turn),
+            settler: Settler::new(turn, folders_max / 2),
             turning: RwLock::default(),
             listings: Mutex::default(),
             next_listing: AtomicU64::new(1),
@@ -504,8 +504,10 @@ impl Tree {
         let Some(file) = &opened.file else { return Ok(()) };
         match file.write_out()? {
             Rest::Nothing => Ok(()),
-            // Its program must hear of it if there may be no room, and memory has its bounds.
-            Rest::Settle if self.settler.is_full() || self.is_nearly_full() => file.sync(),
+            // Whoever closes files faster than they can be settled does it himself: memory and descriptors have their bounds.
+            Rest::Settle if self.settler.is_full() => file.settle(),
+            // Its program must hear of it if there may be no room.
+            Rest::Settle if self.is_nearly_full() => file.sync(),
             Rest::Settle => Ok(()),
         }
     }

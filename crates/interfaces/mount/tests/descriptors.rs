@@ -1,4 +1,4 @@
-//! A volume with more folders than descriptors, and with more files of which a name goes.
+//! A volume with more folders than descriptors, with more files of which a name goes, and with more that are changed.
 
 mod common;
 
@@ -44,6 +44,26 @@ fn more_folders_than_descriptors_are_worked_in() {
         }
     }
     remove_links(&mut fixture);
+    change_in_place(&mut fixture);
+}
+
+/// Several threads change files that were there, each of which is settled when it is closed, or later.
+fn change_in_place(fixture: &mut Fixture) {
+    let folder = fixture.upper().join("changed");
+    fs::create_dir(&folder).unwrap();
+    let files: Vec<_> = (0..2 * DESCRIPTORS).map(|number| folder.join(number.to_string())).collect();
+    files.iter().for_each(|file| fs::write(file, [b'a'; 100]).unwrap());
+    fixture.unmount();
+    assert!(fixture.mount(false));
+    std::thread::scope(|scope| {
+        for some in files.chunks(files.len() / 8) {
+            let change = |file| fs::File::options().write(true).open(file).and_then(|file| file.write_all_at(b"b", 50));
+            scope.spawn(move || some.iter().for_each(|file| change(file).unwrap()));
+        }
+    });
+    fixture.unmount();
+    assert!(fixture.mount(false));
+    assert!(files.iter().all(|file| fs::read(file).unwrap()[49..52] == *b"aba"));
 }
 
 /// Of a file with two names one goes, the only one that the kernel was told of or one of both; it does not forget the file for that.
