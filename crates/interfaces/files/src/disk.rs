@@ -1,11 +1,13 @@
 //! What containers lie on: positioned reads and writes, lengths, barriers. A file, or in tests a disk whose power is cut ([`crate::power`]).
 
+use crate::error::Error;
 use crate::header::Header;
 use crate::leftover::is_unfinished;
 use crate::place::{Spot, folder_of, reach_folder};
 use core::ops::Range;
 use rustix::fs::{AtFlags, CWD, FallocateFlags, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
+use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
@@ -290,14 +292,20 @@ impl Journals for FolderJournals {
     }
 
     fn owners(&self, salt: &[u8; 32]) -> io::Result<Vec<PathBuf>> {
-        let mut owners = Vec::new();
+        let (mut owners, mut known) = (Vec::new(), HashSet::new());
         for entry in rustix::fs::Dir::read_from(self.open(OsStr::new("."), OFlags::DIRECTORY)?)? {
             let entry = entry?;
             let name = OsStr::from_bytes(entry.file_name().to_bytes());
             // What a run that was killed has left has never been written to in place.
             let is_other = name.as_bytes().starts_with(JOURNAL_PREFIX.as_bytes()) || is_unfinished(name);
-            let header = || Header::read(self.open_regular(name, OFlags::RDONLY)?);
-            if !is_other && header().is_ok_and(|header| header.salt() == salt) {
+            let mut is_owner = || {
+                let file = self.open_regular(name, OFlags::RDONLY)?;
+                let metadata = file.metadata()?;
+                // Another name of the same file is no copy.
+                let is_new = Header::read(file)?.salt() == salt && known.insert((metadata.dev(), metadata.ino()));
+                Ok::<_, Error>(is_new)
+            };
+            if !is_other && is_owner().unwrap_or(false) {
                 owners.push(self.path.join(name));
             }
             if owners.len() == OWNERS_MAX {

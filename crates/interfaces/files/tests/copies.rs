@@ -61,6 +61,18 @@ impl Setting {
         container.sync()
     }
 
+    /// Writes to the file as one who is killed before he has closed it.
+    fn interrupt_writing(&self, byte: u8) {
+        let file = self.open("file").unwrap();
+        Self::overwrite(&file, byte).unwrap();
+        let mut entries = std::fs::read_dir(self.folder.path()).unwrap().map(|entry| entry.unwrap().path());
+        let journal = entries.find(|path| path.file_name().is_some_and(is_journal)).unwrap();
+        let (records, halfway) = (std::fs::read(&journal).unwrap(), std::fs::read(self.path("file")).unwrap());
+        file.close().unwrap();
+        std::fs::write(&journal, records).unwrap();
+        std::fs::write(self.path("file"), halfway).unwrap();
+    }
+
     fn text(&self, name: &str) -> Vec<u8> {
         let container = Container::open(&self.client, &self.header, self.keys(), self.disk(name), &*self.journals()).unwrap();
         let mut text = vec![0; container.len() as usize];
@@ -104,17 +116,21 @@ fn a_copy_does_not_begin_a_journal_where_the_files_own_is() {
 }
 
 #[test]
+fn a_journal_that_a_crash_left_is_every_names_of_its_file() {
+    let setting = Setting::new();
+    std::fs::remove_file(setting.path("copy")).unwrap();
+    std::fs::hard_link(setting.path("file"), setting.path("link")).unwrap();
+    setting.interrupt_writing(b'b');
+    assert!(setting.text("file").starts_with(b"b") && setting.text("link").starts_with(b"b"));
+    setting.recover("link", setting.folder.path()).unwrap();
+    assert!(setting.journals().find(setting.header.salt()).unwrap().is_none());
+    assert!(setting.text("file").starts_with(b"b"));
+}
+
+#[test]
 fn a_journal_that_a_crash_left_is_no_copys() {
     let setting = Setting::new();
-    let file = setting.open("file").unwrap();
-    Setting::overwrite(&file, b'b').unwrap();
-    let mut entries = std::fs::read_dir(setting.folder.path()).unwrap().map(|entry| entry.unwrap().path());
-    let journal = entries.find(|path| path.file_name().is_some_and(is_journal)).unwrap();
-    let (records, halfway) = (std::fs::read(&journal).unwrap(), std::fs::read(setting.path("file")).unwrap());
-    file.close().unwrap();
-    // As if the writer had been killed then.
-    std::fs::write(&journal, records).unwrap();
-    std::fs::write(setting.path("file"), halfway).unwrap();
+    setting.interrupt_writing(b'b');
     for name in ["file", "copy"] {
         let why = assert_busy(setting.recover(name, setting.folder.path()));
         assert!(why.contains("file") && why.contains("copy"), "{why}");
