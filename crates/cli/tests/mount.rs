@@ -400,7 +400,8 @@ fn one_program_sees_the_files_by_its_system_calls() {
 #[test]
 fn a_volume_of_gocryptfs_is_mounted_too() {
     let place = Place::new();
-    fs::write(place.at("passphrase"), "correct horse\n").unwrap();
+    // The process in the background is given all of it: gocryptfs takes 2,048 bytes.
+    fs::write(place.at("passphrase"), format!("{}\n", "correct horse".repeat(150))).unwrap();
     fs::set_permissions(place.at("passphrase"), fs::Permissions::from_mode(0o600)).unwrap();
     fs::create_dir(place.at("theirs")).unwrap();
     let made = Command::new("gocryptfs")

@@ -7,6 +7,7 @@ use crate::interrupt;
 use crate::shown::Shown;
 use crate::terminal::say;
 use bywash_core::SecretBytes;
+use bywash_files::passphrase::LINE_BYTES_MAX;
 use bywash_mount::{MountOptions, Unmounter};
 use signal_hook::iterator::Signals;
 use std::fs::File;
@@ -20,8 +21,8 @@ use std::time::{Duration, Instant};
 
 /// What the process in the background says once it has mounted.
 const MOUNTED: &[u8] = b"mounted";
-/// More than a volume's key has, in bytes.
-const SECRET_BYTES_MAX: u64 = 1024;
+/// More than a volume's key has, in bytes, and as many as a passphrase of gocryptfs may have.
+const SECRET_BYTES_MAX: u64 = LINE_BYTES_MAX as u64;
 /// How long after it was said that something cannot be stored another signal gives it up.
 const GIVES_UP: Range<Duration> = Duration::from_secs(1)..Duration::from_secs(60);
 /// Errors of a daemon, as syslog(3) numbers them.

@@ -19,7 +19,7 @@ pub const WORK_KIB_MAX: u64 = 1 << 23;
 /// Most lanes.
 pub const LANES_MAX: u32 = 64;
 /// Longest passphrase read from a descriptor, in bytes.
-const LINE_BYTES_MAX: usize = 256 << 10;
+pub const LINE_BYTES_MAX: usize = 256 << 10;
 
 /// What deriving a key from a passphrase costs. RFC 9106 s4 recommends the default where 2 GiB are too much.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
