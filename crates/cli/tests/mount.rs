@@ -249,6 +249,8 @@ fn what_cannot_be_mounted_is_said_with_the_way_out() {
     fs::write(place.at("folder/file"), "here").unwrap();
     place.refused(&["mount", "-k", "other", "vault", "plain"], 7, "none of the keys given opens it");
     place.refused(&["mount", "-k", "key", "folder", "plain"], 1, "it is no volume");
+    fs::write(place.at("folder/.gocryptfs.reverse.conf"), "{}").unwrap();
+    place.refused(&["mount", "-k", "key", "folder", "plain"], 1, "`gocryptfs -reverse` shows it encrypted");
     place.refused(&["mount", "-k", "key", "vault", "folder"], 1, "name an empty folder");
     place.refused(&["mount", "-k", "key", "vault", "nowhere"], 1, "check the path");
     place.refused(&["mount", "--init", "-k", "key", "folder"], 1, "name another folder");

@@ -24,6 +24,8 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+/// What is in a folder that gocryptfs shows encrypted (`gocryptfs -reverse`), and that is not.
+const GOCRYPTFS_REVERSE: &str = ".gocryptfs.reverse.conf";
 /// The identity of a folder in one.
 const GOCRYPTFS_FOLDER: &str = "gocryptfs.diriv";
 
@@ -164,6 +166,11 @@ fn config_failure(path: &Path, error: &gocryptfs::Error) -> Failure {
 /// What the volume file of a folder says.
 pub(super) fn open(folder: &Path, keyring: &Keyring) -> Result<Volume, Failure> {
     Volume::open(&client()?, folder, keyring).map_err(|error| match error {
+        bywash_files::Error::Io(error) if error.kind() == ErrorKind::NotFound && folder.join(GOCRYPTFS_REVERSE).is_file() => {
+            let why = "it is no volume but what gocryptfs shows as one: what is in it is not encrypted";
+            let way_out = "`gocryptfs -reverse` shows it encrypted somewhere else, and that can be mounted with --read-only";
+            Failure::failed(format!("{}: {why}; {way_out}", folder.shown()))
+        }
         bywash_files::Error::Io(error) if error.kind() == ErrorKind::NotFound => {
             let way_out = format!("make one with `bywash mount --init -p {}`", folder.shown());
             Failure::failed(format!("{}: {error}; check the path, or {way_out}", folder.shown()))
