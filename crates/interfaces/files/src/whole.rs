@@ -9,6 +9,7 @@ use crate::geometry::{Geometry, NONCE_BYTES, OVERHEAD};
 use crate::header::{Header, read_up_to};
 use crate::sealer::{Place, Sealer};
 use bywash_core::SecretVec;
+use rustix::io::{preadv, pwritev, retry_on_intr};
 use std::fs::File;
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::os::unix::fs::FileExt;
@@ -372,7 +373,7 @@ impl<'a> Whole<'a> {
         });
         let mut texts: Vec<_> = texts.collect();
         // One call does it but where a file system gives less; what is missing is then read chunk by chunk.
-        let got = rustix::io::preadv(source, &mut texts, group.text_at).map_err(io::Error::from)?;
+        let got = retry_on_intr(|| preadv(source, &mut texts, group.text_at)).map_err(io::Error::from)?;
         if got < group.text_len {
             for (at, text) in (0..).zip(&mut texts) {
                 source.read_exact_at(text, group.text_at + at * chunk as u64)?;
@@ -390,7 +391,7 @@ fn write_texts(target: &File, group: Group, geometry: &Geometry, stored: &[u8]) 
     let chunk = geometry.chunk_size();
     let texts = stored.chunks(chunk + OVERHEAD).map(|stored| &stored[NONCE_BYTES..stored.len() - (OVERHEAD - NONCE_BYTES)]);
     let slices: Vec<_> = texts.clone().map(IoSlice::new).collect();
-    let written = rustix::io::pwritev(target, &slices, group.text_at).map_err(io::Error::from)?;
+    let written = retry_on_intr(|| pwritev(target, &slices, group.text_at)).map_err(io::Error::from)?;
     if written < group.text_len {
         for (at, text) in (0..).zip(texts) {
             target.write_all_at(text, group.text_at + at * chunk as u64)?;
