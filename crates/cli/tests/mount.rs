@@ -459,14 +459,21 @@ fn what_is_mounted_to_be_read_is_unmounted_whatever_it_lies_on() {
         eprintln!("skipped: gocryptfs is not installed, or cannot mount here");
         return;
     }
-    let mounted = place.bywash(&["mount", "--read-only", "--passphrase-file", "passphrase", "theirs", "plain"]).output().unwrap();
-    let was_read = fs::read_to_string(place.at("plain/file"));
-    let unmounted = place.bywash(&["umount", "plain"]).output().unwrap();
+    let mount = ["mount", "--passphrase-file", "passphrase", "theirs", "plain"];
+    // It is so as well where nothing can be written below.
+    let outcomes = [&["--read-only"][..], &[]].map(|access| {
+        let mounted = place.bywash(&[&mount[..], access].concat()).output().unwrap();
+        let (was_read, was_written) = (fs::read_to_string(place.at("plain/file")), fs::write(place.at("plain/file"), "other"));
+        (mounted, was_read, was_written, place.bywash(&["umount", "plain"]).output().unwrap())
+    });
     let theirs = Command::new("fusermount3").args(["-u", "-z", "theirs"]).current_dir(place.folder.path()).status();
     assert!(theirs.unwrap().success());
-    if is_possible(&mounted) {
-        assert_eq!(was_read.unwrap(), "attack at dawn");
-        assert!(unmounted.status.success(), "{}", stderr(&unmounted));
+    for (mounted, was_read, was_written, unmounted) in outcomes {
+        if is_possible(&mounted) {
+            assert_eq!(was_read.unwrap(), "attack at dawn");
+            assert_eq!(was_written.unwrap_err().kind(), std::io::ErrorKind::ReadOnlyFilesystem);
+            assert!(unmounted.status.success(), "{}", stderr(&unmounted));
+        }
     }
 }
 

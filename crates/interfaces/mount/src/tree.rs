@@ -10,7 +10,7 @@ use crate::settle::{Due, Settler};
 use crate::told::{self, Told};
 use bywash_files::disk::Access;
 use fuser::FileAttr;
-use rustix::fs::{FileType, Gid, Mode, OFlags, Stat, Uid};
+use rustix::fs::{FileType, Gid, Mode, OFlags, Stat, StatVfsMountFlags, Uid, fstatvfs};
 use rustix::io::Errno;
 use std::collections::HashMap;
 use std::fs::File;
@@ -74,6 +74,8 @@ pub(crate) struct Tree {
 impl Tree {
     /// `turn` is how long new files may wait to be synced; so many folders at most stay open.
     pub(crate) fn new(root: OwnedFd, format: Arc<dyn Format>, is_read_only: bool, turn: Duration, folders_max: usize) -> io::Result<Self> {
+        // Of gocryptfs' volumes nobody else would say so, and what need not be stored could not be at the end.
+        let is_read_only = is_read_only || fstatvfs(&root)?.f_flag.contains(StatVfsMountFlags::RDONLY);
         Ok(Self {
             nodes: Nodes::new(Folder::root(root, &*format)?, folders_max)?,
             format,
@@ -495,7 +497,7 @@ impl Tree {
     /// What the lower file system has room for.
     pub(crate) fn statistics(&self) -> io::Result<rustix::fs::StatVfs> {
         let root = self.nodes.get(ROOT)?;
-        Ok(rustix::fs::fstatvfs(self.folder(&root)?.fd())?)
+        Ok(fstatvfs(self.folder(&root)?.fd())?)
     }
 
     /// A descriptor by which a program wrote is closed, one of several perhaps: the last moment at which it hears of errors.
