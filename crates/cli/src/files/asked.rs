@@ -3,15 +3,12 @@
 use crate::failure::{Exit, Failure};
 use crate::interrupt::Held;
 use bywash_core::SecretBytes;
+use bywash_files::passphrase::first_line;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read, Write};
-use zeroize::Zeroizing;
-
-/// Longest passphrase typed, in bytes.
-const PASSPHRASE_BYTES_MAX: u64 = 4096;
+use std::io::Write;
 
 /// How a passphrase is asked for.
 #[derive(Clone, Copy)]
@@ -63,13 +60,13 @@ fn typed(mut terminal: &File, prompt: &str) -> std::io::Result<SecretBytes> {
         (&mut &*terminal).write_all(prompt.as_bytes())
     };
     begin()?;
-    let mut line = Zeroizing::new(Vec::with_capacity(PASSPHRASE_BYTES_MAX as usize));
-    let read = await_line(terminal, &held, begin, || _ = tcsetattr(terminal, OptionalActions::Now, &before))
-        .and_then(|()| BufReader::new(terminal.take(PASSPHRASE_BYTES_MAX)).read_until(b'\n', &mut line));
+    // Not by a reader with room of its own, which nobody wipes.
+    let line =
+        await_line(terminal, &held, begin, || _ = tcsetattr(terminal, OptionalActions::Now, &before)).and_then(|()| first_line(terminal));
     tcsetattr(terminal, OptionalActions::Now, &before)?;
     terminal.write_all(b"\n")?;
     drop(held);
-    read.map(|_| SecretBytes::from(line.strip_suffix(b"\n").unwrap_or(&line)))
+    line
 }
 
 /// Returns when a line was typed; an error if a signal came. The terminal is left to a shell meanwhile (Ctrl-Z) as it was, and as shells give it back, it is begun anew.
