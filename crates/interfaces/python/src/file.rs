@@ -4,6 +4,7 @@ use crate::bytes::bytes_with;
 use crate::engines::client;
 use crate::error::{At, Failure, Result, detached};
 use crate::keys::{Keys, bytes_of};
+use bywash_client::Generation;
 use bywash_files::disk::FolderJournals;
 use bywash_files::place::{open_locked, open_regular};
 use bywash_files::{Container, Header};
@@ -17,6 +18,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub(crate) struct File {
     path: PathBuf,
     chunk_size: usize,
+    /// The process that writes to it. A child of fork has a copy of its length and of what is gathered, by which it would undo what its parent writes meanwhile.
+    writer: Option<Generation>,
     /// None once it is closed.
     container: Mutex<Option<Arc<Container>>>,
 }
@@ -36,7 +39,8 @@ impl File {
                 false => Container::open(&client, &header, file_keys, Arc::new(file), &journals),
             };
             let container = Mutex::new(Some(Arc::new(container.at(&path)?)));
-            Ok(Self { path, chunk_size: header.geometry().chunk_size(), container })
+            let writer = writable.then(Generation::current);
+            Ok(Self { path, chunk_size: header.geometry().chunk_size(), writer, container })
         })
     }
 
@@ -78,11 +82,14 @@ impl File {
         detached(py, || self.get()?.sync().at(&self.path))
     }
 
-    /// Writes what is gathered, syncs, removes the journal.
-    fn close(&self, py: Python<'_>, writable: bool) -> PyResult<()> {
+    /// Writes what is gathered, syncs, removes the journal; but what a child of fork has of its parent's file it lets go of with the object.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
         detached(py, || {
+            if self.is_parents() {
+                return Ok(());
+            }
             let container = self.container.lock().unwrap_or_else(PoisonError::into_inner).take();
-            match container.filter(|_| writable) {
+            match container.filter(|_| self.writer.is_some()) {
                 Some(container) => container.settle().at(&self.path),
                 None => Ok(()),
             }
@@ -91,7 +98,16 @@ impl File {
 }
 
 impl File {
+    /// Whether this is a child of the process that writes to it.
+    fn is_parents(&self) -> bool {
+        self.writer.is_some_and(|writer| !writer.is_current())
+    }
+
     fn get(&self) -> Result<Arc<Container>> {
+        if self.is_parents() {
+            let why = "it was opened to be written before a fork, and is the parent process's; open it anew once that has closed it";
+            return Err(Failure::Named("BadArgument", format!("{}: {why}", self.path.display())));
+        }
         let container = self.container.lock().unwrap_or_else(PoisonError::into_inner);
         container.clone().ok_or_else(|| Failure::Named("BadArgument", format!("{}: it is closed", self.path.display())))
     }

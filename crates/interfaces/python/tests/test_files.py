@@ -311,6 +311,41 @@ def test_a_forked_child_repeats_no_nonce_and_still_works(keys):
     os.waitpid(child, 0)
 
 
+@pytest.mark.parametrize("lets_go", [io.BufferedRandom.close, lambda file: None], ids=["closes", "ends"])
+def test_a_forked_child_undoes_nothing_of_its_parents_file(lets_go, keys, tmp_path):
+    path = tmp_path / "sealed"
+    bywash.encrypt(b"old" * 1000, path, keys)
+    (tells, wait), (said, say) = os.pipe(), os.pipe()
+    file = bywash.open(path, "r+b", keys)
+    assert file.read(3) == b"old"
+    child = os.fork()
+    if not child:
+        os.read(tells, 1)
+        try:
+            for use in (lambda: file.raw.readall(), lambda: file.raw.write(b"x"), lambda: file.raw.truncate(0), file.raw.sync):
+                with pytest.raises(bywash.BadArgument, match="opened to be written before a fork"):
+                    use()
+            lets_go(file)
+            del file
+            os.write(say, b"as it should")
+        finally:
+            os._exit(0)
+    os.close(say)
+    text = text_of(500_000)
+    file.seek(0)
+    file.write(text)
+    file.flush()
+    file.raw.sync()
+    os.write(wait, b"x")
+    with os.fdopen(said, "rb") as pipe:
+        assert pipe.read() == b"as it should"
+    os.waitpid(child, 0)
+    assert file.seek(0) == 0 and file.read() == text
+    file.write(b"and more")
+    file.close()
+    assert bywash.decrypt(path.read_bytes(), None, keys) == text + b"and more"
+
+
 def test_gpu_by_name_where_there_is_one(keys):
     """A software Vulkan counts where the GPU is named."""
     try:

@@ -59,7 +59,8 @@ class RawFile(io.RawIOBase):
             raise ValueError("I/O operation on closed file")
         if whence not in (io.SEEK_SET, io.SEEK_CUR, io.SEEK_END):
             raise ValueError(f"invalid whence ({whence}, should be 0, 1 or 2)")
-        at = offset + (0, self._at, len(self._file))[whence]
+        # Its length is asked for only where it counts: buffers seek when they are closed, also in a child of fork, where the file is its parent's.
+        at = offset + (len(self._file) if whence == io.SEEK_END else self._at if whence == io.SEEK_CUR else 0)
         if at < 0:
             raise BadArgument(f"{self.name}: a position before its beginning")
         if at > LENGTH_MAX:
@@ -81,7 +82,7 @@ class RawFile(io.RawIOBase):
     def close(self) -> None:
         if not self.closed:
             super().close()
-            self._file.close(self._writable)
+            self._file.close()
 
 
 @overload
@@ -92,7 +93,8 @@ def open(path: Any, mode: str = "rb", keys: Keys | None = None, *, engine: str |
     """Opens an encrypted file to be read (``"rb"``) or read and written (``"r+b"``) anywhere, like a file; seeking costs nothing.
 
     Readers may be many, a writer is alone. Who writes gets all of it onto the disk by ``close()``, or by ``flush()`` and then ``raw.sync()``; after
-    a power cut the file is as it was after one of them, or later. What a crash left is recovered by the next open with ``"r+b"``.
+    a power cut the file is as it was after one of them, or later. What a crash left is recovered by the next open with ``"r+b"``. A file that is
+    written is its process's alone: a child of fork is refused it, and leaves it as it is when it ends.
 
     >>> import bywash, tempfile, os
     >>> path = os.path.join(tempfile.mkdtemp(), "plan.bywash")
