@@ -311,6 +311,13 @@ def test_a_forked_child_repeats_no_nonce_and_still_works(keys):
     os.waitpid(child, 0)
 
 
+def test_a_file_that_cannot_be_opened_is_an_exception_and_no_more(tmp_path):
+    script = "import bywash, sys\ntry: bywash.open(sys.argv[1], passphrase='sesame')\nexcept OSError as error: print(type(error).__name__)"
+    # As Python 3.13 and later do without being asked, it says then what its finalizers run into.
+    done = subprocess.run([sys.executable, "-X", "dev", "-c", script, tmp_path / "none"], capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("FileNotFoundError\n", "")
+
+
 @pytest.mark.parametrize("lets_go", [io.BufferedRandom.close, lambda file: None], ids=["closes", "ends"])
 def test_a_forked_child_undoes_nothing_of_its_parents_file(lets_go, keys, tmp_path):
     path = tmp_path / "sealed"

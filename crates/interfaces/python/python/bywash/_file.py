@@ -17,10 +17,10 @@ LENGTH_MAX = (1 << 63) - 1
 class RawFile(io.RawIOBase):
     """A file without buffers; :func:`open` puts them over it."""
 
-    def __init__(self, path: str | os.PathLike[str], writable: bool, keys: Keys, engine: str | None) -> None:
+    def __init__(self, path: str | os.PathLike[str], writable: bool, file: File) -> None:
         self.name = path
         self.mode = "rb+" if writable else "rb"
-        self._file = File(path, writable, keys, engine)
+        self._file = file
         self._writable = writable
         self._at = 0
 
@@ -111,6 +111,8 @@ def open(path: Any, mode: str = "rb", keys: Keys | None = None, *, engine: str |
         keys = Keys(**options)
     elif options:
         raise BadArgument("give a Keys or its arguments, not both")
-    raw = RawFile(path, mode != "rb", keys, engine)
+    # First of all: Python closes a raw file that could not be opened all the same, and complains on stderr that it cannot.
+    file = File(path, mode != "rb", keys, engine)
+    raw = RawFile(path, mode != "rb", file)
     # A chunk at a time, so that a small read does not open the same chunk twice.
     return io.BufferedReader(raw, raw.chunk_size) if mode == "rb" else io.BufferedRandom(raw, raw.chunk_size)
