@@ -261,11 +261,13 @@ def test_no_secret_is_taken_for_a_recipient_or_told(seal, tmp_path):
     bywash.generate_identity(tmp_path / "identity")
     secret = (tmp_path / "identity").read_text().split()[-1]
     (tmp_path / "none").write_text("# nobody\n")
+    (tmp_path / "binary").write_bytes(b"\xff\xfe a key file")
     for wrong, said in [
         ([secret], "an identity, which is secret"),
         ([f" {secret}\n"], "an identity, which is secret"),
         ([str(tmp_path / "identity")], "identity:2: it is no recipient"),
         ([str(tmp_path / "none")], "there is no recipient in it"),
+        ([str(tmp_path / "binary")], "binary:1: it is no recipient"),
         ("bywash-x25519-abc", "give a list"),
     ]:
         with pytest.raises(bywash.BadArgument, match=said) as raised:
@@ -273,6 +275,20 @@ def test_no_secret_is_taken_for_a_recipient_or_told(seal, tmp_path):
         assert secret not in str(raised.value)
     with pytest.raises(bywash.BadArgument, match="a secret does not go through Ray"):
         bywash.ray.decrypt(tmp_path, tmp_path / "back", identities=[f" {secret}\n"], manifest=tmp_path / "manifest2")
+
+
+def test_ssh_keys_are_recipients_here_too(seal, plain, tmp_path):
+    folder = Path(__file__).parents[2] / "files/tests/ssh"
+    public = folder / "id_ed25519.pub"
+    kind, key, _ = public.read_text().split(" ", 2)
+    assert seal(recipients=[str(public)], key_file=None).check().objects == 3
+    # Itself, and by another comment, it is the same.
+    assert seal(recipients=[f"{kind} {key} me"], key_file=None).before == 3
+    identity = [str(folder / "id_ed25519")]
+    report = bywash.ray.decrypt(tmp_path / "sealed", tmp_path / "back", identities=identity, manifest=tmp_path / "back.manifest", workers=1, progress=False)
+    assert report.check().objects == 3 and (tmp_path / "back/a/two").read_text() == "a/two"
+    with pytest.raises(bywash.BadArgument, match="ssh-keygen -t ed25519"):
+        seal(recipients=["ssh-rsa AAAAB3NzaC1yc2E= a@b"], manifest=tmp_path / "other")
 
 
 def test_places_mean_the_same_for_every_worker(seal, plain, tmp_path, monkeypatch):

@@ -137,21 +137,29 @@ def _texts(recipients: Sequence[str]) -> tuple[list[str], list[str]]:
     """Recipients, those in files among them, and these files: recipients are public, so workers need none."""
     texts, files = [], []
     for given in (_path("recipients", one) for one in _several("recipients", recipients)):
-        if _is_recipient(given):
-            texts.append(given)
+        if itself := _recipient(given):
+            texts.append(itself)
             continue
         if given.strip().startswith(_SECRET):
             raise _BadArgument("one of the recipients is an identity, which is secret; give its public half")
         files.append(os.path.abspath(given))
-        with open(given, encoding="utf-8") as file:
-            lines = [(number, line.strip()) for number, line in enumerate(file, 1) if line.strip() and not line.startswith("#")]
+        # What is no text is no recipient either; an error of decoding would show what it is instead.
+        with open(given, encoding="utf-8", errors="replace") as file:
+            lines = [(number, _recipient(line.strip())) for number, line in enumerate(file, 1) if line.strip() and not line.startswith("#")]
         # What a line is instead is not said: it may be a secret.
-        wrong = next((number for number, line in lines if not _is_recipient(line)), None)
+        wrong = next((number for number, found in lines if not found), None)
         if wrong or not lines:
             raise _BadArgument(f"{given}:{wrong}: it is no recipient" if wrong else f"{given}: there is no recipient in it")
-        texts += [line for _, line in lines]
+        texts += [found for _, found in lines if found]
     return texts, files
 
 
-def _is_recipient(text: str) -> bool:
-    return text.startswith(("bywash-", "bywash:"))
+_SSH = ("ssh-", "ecdsa-sha2-", "sk-ssh-", "sk-ecdsa-")
+"""What public keys of SSH begin with; which of these kinds are taken says who reads them."""
+
+
+def _recipient(text: str) -> str | None:
+    """The recipient that a text is meant as, if it is; the comment behind a key of SSH's is no part of it."""
+    if text.startswith(_SSH) and len(words := text.split()) > 1:
+        return " ".join(words[:2])
+    return text if text.startswith(("bywash-", "bywash:")) else None
