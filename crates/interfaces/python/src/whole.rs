@@ -225,8 +225,12 @@ fn in_memory<'py>(source: &Bound<'py, PyAny>, work: impl FnOnce(&[u8]) -> PyResu
     if let Ok(bytes) = source.cast::<PyBytes>() {
         return Ok(work(bytes.as_bytes())?.into_any().unbind());
     }
-    let Source::Memory(copy) = source_of(source, None)? else {
-        return Err(PyTypeError::new_err("a target is needed where the source is a file: give a path or a file object"));
+    let no_bytes = || PyTypeError::new_err("a target is needed where the source is a file: give a path or a file object");
+    let copy = match source_of(source, None)? {
+        Source::Memory(copy) => copy,
+        Source::Path(_) => return Err(no_bytes()),
+        // A memory map can be read from like a file, and has a buffer: without a target it is the bytes that it maps.
+        Source::Object(_) => bytes_of(source).map_err(|_| no_bytes())?,
     };
     Ok(work(&copy)?.into_any().unbind())
 }

@@ -4,6 +4,7 @@ import array
 import ctypes
 import errno
 import io
+import mmap
 import os
 import signal
 import subprocess
@@ -232,7 +233,11 @@ def test_whatever_has_a_buffer_is_taken(keys):
     text = b"attack at dawn"
     session = bywash.Session("AES-256-GCM", bytes(32))
     expected = session.encrypt(text, bytes(12))
+    # It has read() as well.
+    mapped = mmap.mmap(-1, len(text))
+    mapped[:] = text
     buffers = [
+        mapped,
         bytearray(text),
         memoryview(text),
         memoryview(bytes(byte for pair in zip(text, text) for byte in pair))[::2],
@@ -248,6 +253,7 @@ def test_whatever_has_a_buffer_is_taken(keys):
         lambda: bywash.Keys(key="k" * 32),
         lambda: bywash.Session("AES-256-GCM", "k" * 32),
         lambda: bywash.encrypt(5, keys=keys),
+        lambda: bywash.encrypt(io.BytesIO(text), keys=keys),
         lambda: session.encrypt("text", bytes(12)),
         lambda: bywash.encrypt(io.StringIO("text"), io.BytesIO(), keys),
     ]:
