@@ -212,7 +212,12 @@ fn bad(message: &str) -> Failure {
 /// A passphrase as it is given: text, or whatever holds bytes. Python keeps its own copy as long as it likes.
 fn secret(given: &Bound<'_, PyAny>) -> PyResult<Zeroizing<Vec<u8>>> {
     match given.cast::<PyString>() {
-        Ok(text) => Ok(Zeroizing::new(text.to_cow()?.as_bytes().to_vec())),
+        // Python's own error would hold the passphrase.
+        Ok(text) => match text.to_cow() {
+            Ok(text) => Ok(Zeroizing::new(text.as_bytes().to_vec())),
+            Err(_) => Err(bad("the passphrase has what is no character of Unicode; give its bytes (os.fsencode makes them)")
+                .into_exception(given.py())),
+        },
         Err(_) => bytes_of(given),
     }
 }

@@ -311,6 +311,17 @@ def test_a_forked_child_repeats_no_nonce_and_still_works(keys):
     os.waitpid(child, 0)
 
 
+def test_a_passphrase_that_is_no_text_is_refused_without_being_shown():
+    with pytest.raises(bywash.BadArgument, match="give its bytes") as caught:
+        bywash.Keys(passphrase="hush\udcff")
+    seen = caught.value
+    while seen is not None:
+        assert "hush" not in repr(seen)
+        seen = seen.__cause__ or seen.__context__
+    sealed = bywash.encrypt(b"text", passphrase=os.fsencode("hush\udcff"))
+    assert bywash.decrypt(sealed, passphrase=b"hush\xff") == b"text"
+
+
 def test_a_file_that_cannot_be_opened_is_an_exception_and_no_more(tmp_path):
     script = "import bywash, sys\ntry: bywash.open(sys.argv[1], passphrase='sesame')\nexcept OSError as error: print(type(error).__name__)"
     # As Python 3.13 and later do without being asked, it says then what its finalizers run into.
