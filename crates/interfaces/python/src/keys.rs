@@ -4,6 +4,7 @@ use crate::engines::client;
 use crate::error::{At, Failure, Result, detached};
 use bywash_client::Client;
 use bywash_core::{KeyReference, SecretBytes};
+use bywash_files::place::sync_folder_of;
 use bywash_files::ssh::{self, SshKey};
 use bywash_files::{Argon2Cost, Identity, KEY_BYTES, Keyring, Lock, Recipient, nonce};
 use pyo3::buffer::PyBuffer;
@@ -200,9 +201,12 @@ pub(crate) fn generate_key_file(py: Python<'_>, path: PathBuf) -> PyResult<()> {
     })
 }
 
+/// A new file that nobody else reads, whole and on the disk, its name too: what is encrypted with it will be.
 fn write_private(path: &Path, bytes: &[u8]) -> Result<()> {
-    let made = File::options().write(true).create_new(true).mode(0o600).open(path);
-    made.and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all())).at(path)
+    let mut file = File::options().write(true).create_new(true).mode(0o600).open(path).at(path)?;
+    let written = file.write_all(bytes).and_then(|()| file.sync_all()).and_then(|()| sync_folder_of(path));
+    // Half a key is none, and would be in the way of the next.
+    written.inspect_err(|_| _ = std::fs::remove_file(path)).at(path)
 }
 
 fn bad(message: &str) -> Failure {

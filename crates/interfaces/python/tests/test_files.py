@@ -311,6 +311,14 @@ def test_a_forked_child_repeats_no_nonce_and_still_works(keys):
     os.waitpid(child, 0)
 
 
+@pytest.mark.parametrize("make", ["generate_identity", "generate_key_file"])
+def test_half_a_key_is_none(make, tmp_path):
+    script = f"import bywash, resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (10, 10)); bywash.{make}(sys.argv[1])"
+    failed = subprocess.run([sys.executable, "-c", script, tmp_path / "key"], capture_output=True, text=True, check=False)
+    assert failed.returncode == 1 and "File too large" in failed.stderr, failed.stderr
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_passphrase_that_is_no_text_is_refused_without_being_shown():
     with pytest.raises(bywash.BadArgument, match="give its bytes") as caught:
         bywash.Keys(passphrase="hush\udcff")
