@@ -33,6 +33,8 @@
 //! - ChaCha20-Poly1305 without a key, or with associated data after text, is an error here; there it makes bytes that nobody else would.
 //! - Buffers that overlap, or in-place updates while a partial block waits, give the right bytes here.
 //! - A new direction without a new key is honoured by ECB and CBC. In the midst of a message of ChaCha20-Poly1305 it ends that, and there must be an IV or a key before the next.
+//! - A new key without an IV in the midst of a GCM encryption ends that, and there must be an IV before the next; there the message goes on under the other key.
+//! - `EVP_Cipher` takes whole blocks of CBC; there the last one is filled up, and written as a whole behind the end of the output.
 //! - ChaCha20-Poly1305 has at most (2^32 - 1) 64 bytes of text in a message (RFC 8439 s2.8); there the counter wraps. `EVP_CTRL_AEAD_SET_IV_FIXED` is taken with the next message, and after
 //!   `EVP_CTRL_AEAD_TLS1_AAD` there is a record.
 
