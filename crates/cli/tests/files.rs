@@ -75,6 +75,18 @@ fn streams_passphrases_and_recipients() {
 }
 
 #[test]
+fn half_a_key_is_none() {
+    let place = Place::new();
+    for kind in ["-o", "--key-file"] {
+        let script = "trap '' XFSZ; ulimit -f 0; exec \"$0\" \"$@\"";
+        let limited = ["-c", script, env!("CARGO_BIN_EXE_bywash"), "keygen", kind];
+        let output = Command::new("sh").args(limited).arg(place.at("half")).output().unwrap();
+        assert!(!output.status.success() && stderr(&output).contains("File too large"), "{}", stderr(&output));
+        assert!(!place.at("half").exists());
+    }
+}
+
+#[test]
 fn folders_are_resumed_and_links_and_devices_left_alone() {
     let place = Place::new();
     for (number, name) in ["tree/a", "tree/b/c", "tree/b/d/e"].iter().enumerate() {
