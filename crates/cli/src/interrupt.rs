@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use rustix::process::{Signal, getpid, kill_process};
 use signal_hook::SigId;
-use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP};
+use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGPIPE, SIGQUIT, SIGTERM, SIGTSTP};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::{emulate_default_handler, unregister};
 use std::io::{self, Read};
@@ -234,4 +234,11 @@ pub(crate) fn say_at_interrupt(last_words: impl FnOnce() + Send + 'static) -> Re
         }
     });
     Ok(())
+}
+
+/// Ends the process without a word, as other tools end once nobody reads their stdout any more (`| head`), unless it was started with that signal ignored.
+pub(crate) fn end_unread() {
+    if !bywash_protocol::ignored_sigpipe() {
+        let _ = emulate_default_handler(SIGPIPE);
+    }
 }

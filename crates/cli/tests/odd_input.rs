@@ -4,8 +4,10 @@
 mod support;
 
 use std::fs;
-use std::process::Command;
-use support::place::Place;
+use std::io::Read;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, Stdio};
+use support::place::{Place, text};
 use support::{stderr, succeed};
 
 /// A file is encrypted already if it says so itself, and not because another program gave it such a name.
@@ -40,4 +42,32 @@ fn a_closed_stdin_or_stdout_is_no_stream() {
         let output = command.output().unwrap();
         assert!(output.status.code() == Some(1) && stderr(&output).contains(says), "{script}: {output:?}");
     }
+}
+
+/// `| head` ends it as it ends `cat`, by SIGPIPE and without a word. Whoever ignores that signal is told, and what cannot be written for another reason is told to everybody.
+#[test]
+fn who_reads_no_further_ends_it_quietly() {
+    let place = Place::new();
+    place.write("file", &text(4 << 20));
+    succeed(&mut place.bywash(&["encrypt", "file"]));
+    let [quiet, told] = ["", "trap '' PIPE; "].map(|before| {
+        let ways = ["encrypt -o - file", "encrypt -a file", "encrypt <file", "decrypt -o - file.bywash", "decrypt <file.bywash"];
+        ways.map(|arguments| {
+            let script = format!("{before}exec \"$0\" {arguments} -k key");
+            let mut command = Command::new("sh");
+            command.args(["-c", &script, env!("CARGO_BIN_EXE_bywash")]).current_dir(place.folder.path()).env("BYWASH_SOCKET", "none");
+            let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+            child.stdout.take().unwrap().read_exact(&mut [0; 9]).unwrap();
+            (script, child.wait_with_output().unwrap())
+        })
+    });
+    for (script, output) in quiet {
+        assert!(output.status.signal() == Some(13) && stderr(&output).is_empty(), "{script}: {output:?}");
+    }
+    for (script, output) in told {
+        assert!(output.status.code() == Some(1) && stderr(&output).contains("whoever read it went away"), "{script}: {output:?}");
+    }
+    let full = || Stdio::from(fs::File::options().write(true).open("/dev/full").unwrap());
+    let output = place.bywash(&["decrypt", "-o", "-", "file.bywash"]).stdout(full()).output().unwrap();
+    assert!(output.status.code() == Some(1) && stderr(&output).contains("No space left"), "{output:?}");
 }

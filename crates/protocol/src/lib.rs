@@ -113,6 +113,6 @@ pub use path::socket_path;
 pub use public_key::PublicKey;
 pub use region::Region;
 pub use socket::{ControlSocket, Listener, Peer};
-pub use standard::{Standard, was_closed};
+pub use standard::{Standard, ignored_sigpipe, was_closed};
 pub use trace_ring::TraceEntry;
 pub use wait::{Spin, monotonic_ns, spin_then_wait};

@@ -4,13 +4,14 @@ use super::tree::{identity, led_to, refuse_to_replace, would_replace_its_source}
 use super::work::{WorkArgs, WriteArgs};
 use super::{failure_between, io_failure};
 use crate::failure::{Exit, Failure};
-use crate::interrupt::say_at_interrupt;
+use crate::interrupt::{end_unread, say_at_interrupt};
 use crate::shown::Shown;
 use crate::terminal::say;
 use bywash_files::Error;
 use bywash_files::place::{Draft, complete, sync_folder_of};
 use bywash_protocol::{Standard, was_closed};
 use std::fs::File;
+use std::io::ErrorKind;
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -66,12 +67,19 @@ impl<'a> Origin<'a> {
     }
 }
 
+/// What it is called in errors.
+const STDOUT: &str = "stdout";
+
 /// Where the result of a stream goes, of several one behind the other.
 pub(super) enum Sink {
+    Stdout(File),
     /// To what is open; what that is called.
     Open(File, PathBuf),
     /// Under a name, once all of it is there.
-    Named { path: PathBuf, replaces: bool },
+    Named {
+        path: PathBuf,
+        replaces: bool,
+    },
 }
 
 impl Sink {
@@ -83,8 +91,7 @@ impl Sink {
                 return Err(Failure::failed("stdout is closed, so the result would be nowhere; name a file with -o"));
             }
             let stdout = std::io::stdout().as_fd().try_clone_to_owned();
-            let name = Path::new("stdout");
-            return stdout.map(|stdout| Self::Open(stdout.into(), name.into())).map_err(|error| io_failure(name, &error));
+            return stdout.map(|stdout| Self::Stdout(stdout.into())).map_err(|error| io_failure(Path::new(STDOUT), &error));
         };
         refuse_to_replace(output.map(Path::to_owned).into_iter(), keys)?;
         if !is_stream(output) {
@@ -101,6 +108,12 @@ impl Sink {
     /// Writes one.
     pub(super) fn write(&self, origin: Origin<'_>, write: impl FnOnce(&File) -> Result<u64, Error>) -> Result<u64, Failure> {
         match self {
+            Self::Stdout(file) => write(file).map_err(|error| {
+                if matches!(&error, Error::Io(error) if error.kind() == ErrorKind::BrokenPipe) {
+                    end_unread();
+                }
+                failure_between(origin.path, Path::new(STDOUT), &error)
+            }),
             Self::Open(file, path) => write(file).map_err(|error| failure_between(origin.path, path, &error)),
             Self::Named { path, replaces } => to_file(origin, path, *replaces, write),
         }
