@@ -253,6 +253,8 @@ fn what_cannot_be_mounted_is_said_with_the_way_out() {
     place.refused(&["mount", "-k", "key", "folder", "plain"], 1, "`gocryptfs -reverse` shows it encrypted");
     place.refused(&["mount", "-k", "key", "vault", "folder"], 1, "name an empty folder");
     place.refused(&["mount", "-k", "key", "vault", "nowhere"], 1, "check the path");
+    fs::create_dir(place.at("vault/inner")).unwrap();
+    place.refused(&["mount", "-k", "key", "vault", "vault/inner"], 1, "it is in the volume, among the ciphertext");
     place.refused(&["mount", "--init", "-k", "key", "folder"], 1, "name another folder");
     place.refused(&["mount", "--init", "-k", "key", "vault"], 1, "it is a volume already");
     place.refused(&["mount", "--init", "new"], 2, "nobody could open it");

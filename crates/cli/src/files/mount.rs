@@ -151,8 +151,13 @@ fn check_target(volume: &Path, target: &Path) -> Result<(), Failure> {
         }
         _ => io_failure(target, &error),
     })?;
-    if absolute(volume)? != absolute(target)? && entries.take(1).count() > 0 {
-        let why = match mounted_at(&absolute(target)?) {
+    let (volume, at) = (absolute(volume)?, absolute(target)?);
+    if at != volume && at.starts_with(&volume) {
+        let why = "it is in the volume, among the ciphertext; name an empty folder elsewhere, or the volume itself";
+        return Err(Failure::failed(format!("{}: {why}", target.shown())));
+    }
+    if at != volume && entries.take(1).count() > 0 {
+        let why = match mounted_at(&at) {
             Some(_) => "something is mounted there already; `bywash umount` takes it away if it is a volume, or name another folder",
             None => "it is not empty, and what is in it could not be seen; name an empty folder",
         };
