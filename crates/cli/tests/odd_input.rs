@@ -71,3 +71,21 @@ fn who_reads_no_further_ends_it_quietly() {
     let output = place.bywash(&["decrypt", "-o", "-", "file.bywash"]).stdout(full()).output().unwrap();
     assert!(output.status.code() == Some(1) && stderr(&output).contains("No space left"), "{output:?}");
 }
+
+/// Where a folder for results cannot be made nothing is done, and who reads JSON is told so there.
+#[test]
+fn a_folder_that_cannot_be_made_is_told_as_json_too() {
+    let place = Place::new();
+    place.write("tree/one", b"text");
+    place.write("tree/two", b"text");
+    place.write("file", b"text");
+    place.refused(&["encrypt", "-R", "-o", "file/x", "tree"], 1, "file/x: a folder is to be there");
+    succeed(&mut place.bywash(&["encrypt", "-R", "tree"]));
+    for command in ["encrypt", "decrypt"] {
+        let output = place.refused(&[command, "-R", "--json", "-o", "file/x", "tree"], 1, "file/x: a folder is to be there");
+        let whole: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let (file, not_begun) = (&whole["files"][0], &whole["not_begun"]);
+        assert!(file["source"] == "file/x" && file["status"] == "failed" && file["exit"] == 1, "{command}: {whole:#}");
+        assert!(whole["failed"] == 1 && *not_begun == 2, "{command}: {whole:#}");
+    }
+}

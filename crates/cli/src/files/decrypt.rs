@@ -105,7 +105,9 @@ impl Run<'_> {
                 return Err(Failure::new(Exit::Usage, format!("{source}: {}: {why}", saved.shown())));
             }
         }
-        plan.make_folders_and_links(if args.writes.replaces() { Replaces::All } else { Replaces::Nothing })?;
+        if let Err(why) = plan.make_folders_and_links(if args.writes.replaces() { Replaces::All } else { Replaces::Nothing }) {
+            return args.work.nothing_begun(&plan, why);
+        }
         args.work.run(&plan, Some(args.writes), |job| self.file(job))
     }
 

@@ -128,7 +128,9 @@ impl Run<'_> {
         if replaces != Replaces::Nothing {
             refuse_to_replace(plan.targets(), &keys)?;
         }
-        plan.make_folders_and_links(replaces)?;
+        if let Err(why) = plan.make_folders_and_links(replaces) {
+            return args.work.nothing_begun(&plan, why);
+        }
         args.work.run(&plan, Some(args.writes), |job| self.file(job))
     }
 

@@ -273,8 +273,9 @@ impl Plan {
     /// Makes folders for results, and links again; a link that is there and leads elsewhere is replaced or not.
     ///
     /// # Errors
-    /// If a folder that was named cannot be made.
-    pub(super) fn make_folders_and_links(&mut self, replaces: Replaces) -> Result<(), Failure> {
+    /// If a folder that was named cannot be made: that folder, and why.
+    pub(super) fn make_folders_and_links(&mut self, replaces: Replaces) -> Result<(), (PathBuf, Failure)> {
+        let failed = |folder: &Path, error: &io::Error| (folder.to_owned(), io_failure(folder, error));
         let mut made_in = None;
         for folder in &self.folders {
             if *folder.to != *folder.named[1] {
@@ -290,8 +291,8 @@ impl Plan {
                 // What is in it is nobody's business before it is there; what its source's mode is it gets at the end, since that may forbid to write.
                 let made = DirBuilder::new().recursive(true).mode(0o700).create(&folder.to);
                 made.map_err(|error| match error.kind() {
-                    io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory => io_failure(&folder.to, &not_a_folder()),
-                    _ => io_failure(&folder.to, &error),
+                    io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory => failed(&folder.to, &not_a_folder()),
+                    _ => failed(&folder.to, &error),
                 })?;
                 made_in = Some(folder);
             }
@@ -305,7 +306,7 @@ impl Plan {
         // A file that is there for good needs its folders to be. One call for all of them, as for batches of files.
         let Some(folder) = made_in else { return Ok(()) };
         let synced = open_folder(&folder.to, Some(&folder.named[1])).and_then(|folder| Ok(rustix::fs::syncfs(folder)?));
-        synced.map_err(|error| io_failure(&folder.to, &error))
+        synced.map_err(|error| failed(&folder.to, &error))
     }
 
     /// Where something of this plan is put: what is there may be replaced, but for links that lead to the same already.

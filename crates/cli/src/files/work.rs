@@ -195,6 +195,17 @@ impl WorkArgs {
         self.json
     }
 
+    /// Nothing of a plan was begun, since a folder for its results cannot be made: whoever reads JSON finds that there, too.
+    pub(super) fn nothing_begun(&self, plan: &Plan, (folder, failure): (PathBuf, Failure)) -> Result<ExitCode, Failure> {
+        if !self.json {
+            return Err(failure);
+        }
+        let report = Report::default();
+        report.add(Line::of_place(folder, failure));
+        let lines = std::mem::take(&mut *report.lines());
+        self.conclude(plan, lines, plan.items.len(), false, Duration::ZERO)
+    }
+
     /// Works on all files of a plan, and says how it went.
     pub(super) fn run(
         &self,
@@ -267,7 +278,7 @@ impl WorkArgs {
             (path, failure)
         });
         for (source, failure) in plan.troubles().chain(at_the_end).chain(left) {
-            report.add(Line { source, target: None, status: "failed", bytes: 0, places: Vec::new(), error: Some(failure) });
+            report.add(Line::of_place(source, failure));
         }
         match report.unopened_unnamed() {
             0 => {}
@@ -329,6 +340,11 @@ impl Line {
 
     fn bad(item: &Item, writes: bool, failure: Failure) -> Self {
         Self { error: Some(failure), ..Self::good(item, writes, "failed", 0) }
+    }
+
+    /// What is none of the files.
+    fn of_place(source: PathBuf, failure: Failure) -> Self {
+        Self { source, target: None, status: "failed", bytes: 0, places: Vec::new(), error: Some(failure) }
     }
 
     fn to_json(&self) -> serde_json::Value {
