@@ -148,7 +148,7 @@ fn check_volume(path: &Path, client: &Client, args: &Args) -> Result<ExitCode, F
         (0, interrupted) if args.recover => format!("{interrupted} interrupted, which cannot be recovered now; nothing else is wrong"),
         (0, interrupted) => format!("{interrupted} interrupted, nothing else is wrong; give --recover, or mount the volume"),
         (damaged, interrupted) => {
-            format!("{damaged} places damaged, {interrupted} interrupted; restore what is damaged from a copy")
+            format!("{} damaged, {} interrupted; restore what is damaged from a copy", counted(damaged, "place"), thousands(interrupted))
         }
     };
     Err(Failure::new(Exit::Damaged, format!("{}: {why}", path.shown())))

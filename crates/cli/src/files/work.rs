@@ -319,13 +319,14 @@ impl WorkArgs {
             let before = lines.iter().filter(|line| line.status == "done before").count();
             let mut parts = vec![format!("{}, {}", counted((lines.len() - failed) as u64, "file"), bytes(done))];
             let verified = if verifies { ", and verified" } else { "" };
-            parts.extend((before > 0).then(|| format!("{before} of them done before{verified}")));
-            let (links, passed_over) = (plan.links_made(), passed_over.len());
+            let counts = |number: usize, what: &str| (number > 0).then(|| format!("{} {what}", thousands(number as u64)));
+            parts.extend(counts(before, &format!("of them done before{verified}")));
+            let links = plan.links_made();
             parts.extend((links > 0).then(|| format!("{} kept as such", counted(links as u64, "link"))));
             let names = if self.verbose { "" } else { "; -v names them" };
-            parts.extend((passed_over > 0).then(|| format!("{passed_over} passed over (links, devices, other names{names})")));
-            parts.extend((failed > 0).then(|| format!("{failed} failed")));
-            parts.extend((not_begun > 0).then(|| format!("{not_begun} not begun")));
+            parts.extend(counts(passed_over.len(), &format!("passed over (links, devices, other names{names})")));
+            parts.extend(counts(failed, "failed"));
+            parts.extend(counts(not_begun, "not begun"));
             say!("{}", parts.join("; "));
         }
         let worst = lines.iter().filter_map(|line| line.error.as_ref()).map(|failure| failure.exit).max_by_key(|exit| *exit as u8);
