@@ -128,3 +128,23 @@ fn a_long_log_of_one_client_is_doubted() {
     assert_eq!(said(900, |_| "10.0.0.1 - -".to_owned()), "");
     assert_eq!(said(1200, |number| format!("www.example.com:443 10.0.0.{} - -", number % 3)), "", "a virtual host is no client");
 }
+
+/// What was done until Ctrl-C is shown: of whole seeds, since medians are of as many runs everywhere.
+#[test]
+fn ctrl_c_shows_the_seeds_that_there_are() {
+    let start = |arguments: &[&str]| {
+        let all = [&["simulate", "--policy", "tuned,software", "--seeds", "100000"], arguments].concat();
+        bywash().args(all).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let interrupted = |arguments: &[&str]| {
+        let child = start(arguments);
+        std::thread::sleep(std::time::Duration::from_secs(2));
+        assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+        child.wait_with_output().unwrap()
+    };
+    let output = interrupted(&["--requests", "500", "--csv"]);
+    let (out, told) = (stdout(&output), stderr(&output));
+    assert!(output.status.code() == Some(130) && told.contains("of 200,000 runs; what is shown is of the "), "{told}");
+    let of = |policy: &str| out.lines().filter(|line| line.contains(policy)).count();
+    assert!(of(",tuned,") > 0 && of(",tuned,") == of(",software,"), "{out}");
+}

@@ -18,8 +18,9 @@ mod traffic;
 
 use crate::args::prefer;
 use crate::failure::{Exit, Failure};
+use crate::interrupt::Interrupt;
 use crate::shell::print;
-use crate::terminal::{Style, bar_style, say};
+use crate::terminal::{Style, bar_style, counted, say, thousands};
 use bywash_core::sheets::DEVICES;
 use bywash_policy::mediator::Prefer;
 use bywash_sim::niwa2005::{RATES, five_smallest};
@@ -30,6 +31,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use indicatif::ProgressBar;
 use outcome::Plan;
 use policies::Policy;
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use traffic::Source;
@@ -238,7 +240,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let processor = args.cpu.as_deref().map(|name| cards::processor(name, &cards)).transpose()?;
     let policies = policies(args, &cards)?;
     let points = points(args)?;
-    let plan = Plan {
+    let mut plan = Plan {
         cards: &cards,
         processor: processor.as_ref(),
         points: &points,
@@ -253,9 +255,20 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let source = Source::new(args, &cards[0].sheet, lessons::any_learns(&policies))?;
     let benches = outcome::prepare(&plan, &source)?;
     bar.set_message("simulating");
-    let cells = outcome::run(&plan, &source, &benches, &mut || bar.inc(1));
+    let interrupt = Interrupt::catch()?;
+    let mut step = || {
+        bar.inc(1);
+        if interrupt.came() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    };
+    let ran = outcome::run(&plan, &source, &benches, &mut step);
+    let done = bar.position();
     bar.finish_and_clear();
-    let cells = cells?;
+    let (cells, seeds) = ran?;
+    let outcome = if seeds < plan.seeds { stopped(&plan, done, seeds) } else { ExitCode::SUCCESS };
+    if seeds == 0 {
+        return Ok(outcome);
+    }
+    plan.seeds = seeds;
     let text = if args.json {
         format!("{:#}\n", export::as_json(&plan, &source.told, &cells))
     } else if args.csv {
@@ -269,7 +282,19 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
             say!("bywash: {} drawn", file.display());
         }
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(outcome)
+}
+
+/// Says how far it came; what there is of whole seeds is shown.
+fn stopped(plan: &Plan<'_>, done: u64, seeds: u64) -> ExitCode {
+    let (runs, of) = (thousands(done), thousands(outcome::steps(plan)));
+    let shown = match (seeds, plan.seeds) {
+        (0, 1) => "nothing is shown before all are done; fewer --requests, policies or values of --sweep take less time".to_owned(),
+        (0, _) => "nothing is shown before those of the first seed are done".to_owned(),
+        (_, all) => format!("what is shown is of the {} of {} that were done", counted(seeds, "seed"), thousands(all)),
+    };
+    say!("bywash: interrupted after {runs} of {of} runs; {shown}");
+    Interrupt::exit_code()
 }
 
 fn policies(args: &Args, cards: &[Card]) -> Result<Vec<Policy>, Failure> {

@@ -13,6 +13,7 @@ use bywash_sim::optimum::least;
 use bywash_sim::study::{Figures, Key, Learnt, Point, Scene, apply, fits_clock};
 use bywash_sim::watch::{Served, Watch};
 use bywash_sim::{Machine, Report, Trace};
+use std::ops::ControlFlow;
 
 /// Parts of a run for which the processor's load is told; up to four times as many for a run that takes longer than its requests take to arrive.
 const PARTS: usize = 100;
@@ -143,25 +144,35 @@ pub(crate) fn prepare(plan: &Plan<'_>, source: &Source) -> Result<Vec<Bench>, Fa
     Ok(places.into_iter().zip(machines).zip(learnt).map(bench).collect())
 }
 
-/// Runs all of it; `step` is called after each run.
-pub(crate) fn run(plan: &Plan<'_>, source: &Source, benches: &[Bench], step: &mut dyn FnMut()) -> Result<Vec<Cell>, Failure> {
-    let mut cells: Vec<Cell> = Vec::new();
-    for seed in 0..plan.seeds {
+/// Runs all of it, unless `step`, which is called after each run, ends it; how many seeds there are of all policies, and of no others anything.
+pub(crate) fn run(
+    plan: &Plan<'_>,
+    source: &Source,
+    benches: &[Bench],
+    step: &mut dyn FnMut() -> ControlFlow<()>,
+) -> Result<(Vec<Cell>, u64), Failure> {
+    let of_a_seed = steps(plan) / plan.seeds;
+    let (mut cells, mut done): (Vec<Cell>, u64) = (Vec::new(), 0);
+    'all: for seed in 0..plan.seeds {
         let trace = source.trace(seed);
-        let mut next = 0;
         for bench in benches {
             bench.check(plan, &trace)?;
-            bench.run(plan, &trace, seed, &mut |card, point, policy, figures, first| {
+            let ran = bench.run(plan, &trace, seed, &mut |card, point, policy, figures, first| {
                 if seed == 0 {
                     cells.push(Cell { card, point: point.clone(), policy, runs: Vec::new(), first });
                 }
-                cells[next].runs.push(figures);
-                next += 1;
-                step();
+                cells[(done % of_a_seed) as usize].runs.push(figures);
+                done += 1;
+                step()
             });
+            if ran.is_break() {
+                break 'all;
+            }
         }
     }
-    Ok(cells)
+    let seeds = done / of_a_seed;
+    cells.iter_mut().for_each(|cell| cell.runs.truncate(seeds as usize));
+    Ok((cells, seeds))
 }
 
 /// The points without their rates, each once.
@@ -188,7 +199,7 @@ pub(crate) struct Bench {
     smallest: Circuits,
 }
 
-type Take<'a> = &'a mut dyn FnMut(usize, &Point, Policy, Figures, Option<(Report, Seen)>);
+type Take<'a> = &'a mut dyn FnMut(usize, &Point, Policy, Figures, Option<(Report, Seen)>) -> ControlFlow<()>;
 
 impl Bench {
     /// Whether the clock holds the longest that the requests could take.
@@ -202,7 +213,7 @@ impl Bench {
         Err(Failure::config(format!("'{name}' {reason}")))
     }
 
-    fn run(&self, plan: &Plan<'_>, trace: &Trace, seed: u64, take: Take<'_>) {
+    fn run(&self, plan: &Plan<'_>, trace: &Trace, seed: u64, take: Take<'_>) -> ControlFlow<()> {
         let Self { machine, learnt, smallest, .. } = self;
         let scene = Scene { machine, trace, learnt, smallest: *smallest, seed, side_by_side: plan.side_by_side };
         let least = least(machine, trace.iter(), plan.side_by_side);
@@ -214,9 +225,10 @@ impl Bench {
                 let mut seen = if kept { Seen::new((trace.span() * stretch * 1e9) as u64) } else { Seen::default() };
                 let report = scene.run(policy.simulated(), stretch, &mut seen);
                 let figures = Figures::of(&report, seen.on_circuits, total, least);
-                take(self.card, point, policy, figures, kept.then_some((report, seen)));
+                take(self.card, point, policy, figures, kept.then_some((report, seen)))?;
             }
         }
+        ControlFlow::Continue(())
     }
 }
 
