@@ -129,6 +129,15 @@ fn a_long_log_of_one_client_is_doubted() {
     assert_eq!(said(1200, |number| format!("www.example.com:443 10.0.0.{} - -", number % 3)), "", "a virtual host is no client");
 }
 
+/// More slots than circuits have room are tried, and said to be no more than there is room for.
+#[test]
+fn slots_without_room_are_named() {
+    let told = |slots: &str| stderr(&simulate(&["--sweep", slots, "--sweep", "lanes=1,2", "--requests", "50", "--policy", "software"]));
+    assert_eq!(told("slots=2,6"), "");
+    let line = "bywash: note: --sweep slots=8: the area of 'niwa2005' has room for 6 circuits at most, so slots beyond change nothing\n";
+    assert_eq!(told("slots=2,8"), line, "once, whatever else is swept");
+}
+
 /// What was done until Ctrl-C is shown: of whole seeds, since medians are of as many runs everywhere.
 #[test]
 fn ctrl_c_shows_the_seeds_that_there_are() {

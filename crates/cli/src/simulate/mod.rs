@@ -254,6 +254,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     bar.set_message("learning");
     let source = Source::new(args, &cards[0].sheet, lessons::any_learns(&policies))?;
     let benches = outcome::prepare(&plan, &source)?;
+    outcome::without_room(&plan, &benches).iter().for_each(|line| bar.suspend(|| say!("bywash: note: --sweep {line}")));
     bar.set_message("simulating");
     let interrupt = Interrupt::catch()?;
     let mut step = || {

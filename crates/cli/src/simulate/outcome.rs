@@ -10,7 +10,7 @@ use bywash_measure::statistics::quantile;
 use bywash_policy::reload::Circuits;
 use bywash_sim::niwa2005::five_smallest;
 use bywash_sim::optimum::least;
-use bywash_sim::study::{Figures, Key, Learnt, Point, Scene, apply, fits_clock};
+use bywash_sim::study::{Figures, Key, Learnt, Point, Scene, apply, fits_clock, shown};
 use bywash_sim::watch::{Served, Watch};
 use bywash_sim::{Machine, Report, Trace};
 use std::ops::ControlFlow;
@@ -142,6 +142,22 @@ pub(crate) fn prepare(plan: &Plan<'_>, source: &Source) -> Result<Vec<Bench>, Fa
     let learnt = learn(&machines, plan.policies, source);
     let bench = |(((card, point, smallest), machine), learnt)| Bench { card, point, machine, learnt, smallest };
     Ok(places.into_iter().zip(machines).zip(learnt).map(bench).collect())
+}
+
+/// Numbers of slots for which there are not as many circuits that have room together, a line each.
+pub(crate) fn without_room(plan: &Plan<'_>, benches: &[Bench]) -> Vec<String> {
+    let mut lines = Vec::new();
+    for Bench { card, point, machine, .. } in benches {
+        let of = |key: Key| point.iter().find(|(other, _)| *other == key).map(|(_, value)| *value);
+        let (name, most) = (&plan.cards[*card].sheet.name, machine.fit.most_together());
+        if let Some(slots) = of(Key::Slots).filter(|slots| *slots > most as f64) {
+            let area = of(Key::Area).map(|area| format!(" with area {}", shown(area))).unwrap_or_default();
+            let line =
+                format!("slots={slots}: the area of '{name}'{area} has room for {most} circuits at most, so slots beyond change nothing");
+            lines.extend((!lines.contains(&line)).then_some(line));
+        }
+    }
+    lines
 }
 
 /// Runs all of it, unless `step`, which is called after each run, ends it; how many seeds there are of all policies, and of no others anything.

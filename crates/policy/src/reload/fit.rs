@@ -65,6 +65,17 @@ impl Fit {
         self.slots
     }
 
+    /// The most circuits for which there is room together, the smallest ones: fewer than slots where the area is what limits.
+    pub fn most_together(&self) -> usize {
+        let (mut smallest, mut room) = (self.areas.clone(), self.total);
+        if smallest.is_empty() {
+            return self.slots;
+        }
+        smallest.sort_unstable();
+        let mut has_room = |area: &u64| room.checked_sub(*area).map(|left| room = left).is_some();
+        smallest.iter().take(self.slots).take_while(|area| has_room(area)).count()
+    }
+
     /// Whether any sets of as many circuits as there are slots fit.
     pub fn is_by_slots_alone(&self) -> bool {
         self.areas.is_empty()
@@ -229,6 +240,7 @@ mod tests {
         assert_eq!(area.trimmed(set(&[0, 1, 2])), set(&[0, 2]), "what still fits after what does not is kept");
         assert!(!Fit::area(&[50.0, 30.0, 20.0], 100.0, Some(2)).holds(set(&[0, 1, 2])), "both count");
         assert!(Fit::area(&[50.0, 50.0, 50.0], 100.0, Some(2)).is_by_slots_alone(), "any two fit");
+        assert_eq!([&slots, &area, &Fit::area(&[60.0, 50.0, 30.0], 100.0, Some(1))].map(Fit::most_together), [2, 3, 1]);
         assert!(Fit::area(&[0.1, 0.2], 0.3, None).holds(set(&[0, 1])), "in floating point their sum is more");
     }
 
@@ -247,7 +259,7 @@ mod tests {
     #[test]
     fn the_papers_device_holds_six_of_its_ten_circuits() {
         let fit = Fit::of(&DeviceSheet::shipped("niwa2005-area").unwrap().unwrap());
-        assert_eq!(fit.best(|_| 1.0).len(), 6);
+        assert_eq!((fit.best(|_| 1.0).len(), fit.most(), fit.most_together()), (6, 10, 6));
         assert_eq!(Fit::of(&DeviceSheet::shipped("niwa2005").unwrap().unwrap()), Fit::slots(10, 2));
         let cores = Fit::of(&DeviceSheet::shipped("niwa2005-cores").unwrap().unwrap());
         assert_eq!((cores.circuits(), cores.best(|_| 1.0).len()), (6, 3));
