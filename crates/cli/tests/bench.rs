@@ -45,6 +45,8 @@ fn a_regression_is_an_exit_code() {
     assert_eq!(code, Some(6), "{err}");
     assert!(out.contains("slower") && err.contains("2 figures compared with the baseline by time alone: 2 slower"), "{out}{err}");
     assert_eq!(with(&["--baseline", base]).0, Some(0), "only who asks for it gets the exit code");
+    let (code, _, err) = with(&["--baseline", base, "--fail-under", "2.5"]);
+    assert!(code == Some(6) && err.contains(": 2 less than 2.5 times as fast"), "{err}");
     multiply(base.as_ref(), 0, 1e6);
     let (code, _, err) = with(&["--baseline", base, "--fail-under", "0.95"]);
     assert!(code == Some(0) && err.contains(": 0 slower"), "{err}");

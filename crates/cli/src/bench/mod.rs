@@ -139,7 +139,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     baseline: Option<PathBuf>,
     /// Exit with 6 if anything is, with confidence and in most moments, less than so many times as
-    /// fast as the baseline
+    /// fast as the baseline; above 1 it has to be faster
     #[arg(long, value_name = "RATIO", requires = "baseline", value_parser = at_most_ten)]
     fail_under: Option<f64>,
     /// Draw throughput against size
@@ -174,7 +174,8 @@ fn seconds(text: &str) -> Result<Duration, String> {
 }
 
 fn at_most_ten(text: &str) -> Result<f64, String> {
-    text.parse().ok().filter(|ratio: &f64| *ratio > 0.0 && *ratio <= 10.0).ok_or_else(|| "expected a ratio above 0, such as 0.95".into())
+    let ratio = text.parse().ok().filter(|ratio: &f64| *ratio > 0.0 && *ratio <= 10.0);
+    ratio.ok_or_else(|| "expected a ratio above 0 and of at most 10, such as 0.95".into())
 }
 
 /// Measures and prints: table by table for people, the whole at the end for programs.
@@ -305,7 +306,7 @@ fn verdict(args: &Args, whole: &Whole, before: Option<&Baseline>) -> ExitCode {
     }
     let compared = before.map(|before| before.summary(whole)).unwrap_or_default();
     if before.is_some() {
-        tell(&compared);
+        tell(&compared, args.fail_under.unwrap_or(baseline::SLOWER));
     }
     if whole.stopped {
         say("interrupted; what was measured until then is above");
@@ -324,8 +325,8 @@ fn verdict(args: &Args, whole: &Whole, before: Option<&Baseline>) -> ExitCode {
     if failed { ExitCode::from(Exit::Slower as u8) } else { ExitCode::SUCCESS }
 }
 
-/// How the run compares with the baseline.
-fn tell(compared: &Compared) {
+/// How the run compares with the baseline, than which it is to be so many times as fast at least.
+fn tell(compared: &Compared, least: f64) {
     let Compared { by_rival, by_time, missing, slower, unclear, doubts } = compared;
     doubts.iter().for_each(|doubt| say!("bywash: {doubt}"));
     let how = match (by_rival, by_time) {
@@ -336,7 +337,8 @@ fn tell(compared: &Compared) {
     };
     let plural = if by_rival + by_time == 1 { "" } else { "s" };
     let missing = if *missing > 0 { format!("; {missing} not in it") } else { String::new() };
-    say!("bywash: {} figure{plural} compared with the baseline{how}: {} slower{missing}", by_rival + by_time, slower.len());
+    let than = if least > 1.0 { format!("less than {least} times as fast") } else { "slower".into() };
+    say!("bywash: {} figure{plural} compared with the baseline{how}: {} {than}{missing}", by_rival + by_time, slower.len());
     slower.iter().for_each(|line| say!("  {line}"));
     if !unclear.is_empty() {
         say!(

@@ -96,12 +96,15 @@ fn line(report: &Report, row: &Row, head: &Headline) -> Vec<String> {
         first.and_then(|cell| cell.share_of_limit).map(|share| format!("{:.0} %", 100.0 * share)),
     );
     push(any(report, |cell| cell.against_openssl), first.and_then(|cell| cell.against_openssl).map(ratio));
-    let mark = match first.and_then(|cell| cell.verdict) {
+    let mark = |against: Interval| match first.and_then(|cell| cell.verdict) {
+        // As fast, and less so than was demanded.
+        Some(Verdict::Slower) if against.mid >= 1.0 => " too slow",
         Some(Verdict::Slower) => " slower",
         Some(Verdict::Unclear) => " unclear",
         Some(Verdict::AsFast) | None => "",
     };
-    push(any(report, |cell| cell.against_baseline), first.and_then(|cell| cell.against_baseline).map(|against| ratio(against) + mark));
+    let against = first.and_then(|cell| cell.against_baseline);
+    push(any(report, |cell| cell.against_baseline), against.map(|against| ratio(against) + mark(against)));
     cells
 }
 
@@ -337,5 +340,10 @@ pub(crate) mod tests {
         ] {
             assert!(text.contains(part), "{part} in {text}");
         }
+        if let Cell::Measured(cell) = &mut report.rows[0].cells[0] {
+            cell.against_baseline = Some(Interval { low: 1.1, mid: 1.2, high: 1.3 });
+        }
+        let text = self::text(&report, false);
+        assert!(text.contains("1.20 (1.10-1.30) too slow"), "faster, and less so than was demanded: {text}");
     }
 }
