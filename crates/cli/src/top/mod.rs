@@ -62,7 +62,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
 fn live(watch: &mut Watch, terminal: &mut ratatui::DefaultTerminal, interval: Duration) -> Result<(), Failure> {
     let mut rates = watch.look()?;
     loop {
-        let drawn = terminal.draw(|frame| screen::draw(&rates, frame.area(), frame.buffer_mut()));
+        let drawn = terminal.draw(|frame| screen::draw(&rates, "   q quits", frame.area(), frame.buffer_mut()));
         drawn.map_err(|error| Failure::failed(format!("cannot draw on the terminal: {error}; try --once")))?;
         let next = Instant::now() + interval;
         while let Some(left) = next.checked_duration_since(Instant::now()) {

@@ -238,6 +238,7 @@ mod tests {
         for part in ["policy placement", "cpu", "AES-256-GCM", "2,000", "2.0 MB/s", "nginx", "4242"] {
             assert!(text.contains(part), "{part} in\n{text}");
         }
+        assert!(!text.contains("quits"), "nobody presses keys before text:\n{text}");
     }
 
     #[test]

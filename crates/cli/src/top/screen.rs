@@ -23,14 +23,14 @@ const CLIENTS: Columns<6> = [("command", 16), ("pid", 7), ("uid", 6), ("sessions
 /// Between two columns.
 const GAP: usize = 2;
 
-/// Draws everything; what does not fit is cut off at the bottom of its table.
-pub(crate) fn draw(rates: &Rates, area: Rect, buffer: &mut Buffer) {
+/// Draws everything, `hint` behind the title; what does not fit is cut off at the bottom of its table.
+pub(crate) fn draw(rates: &Rates, hint: &str, area: Rect, buffer: &mut Buffer) {
     let engines = engine_rows(&rates.engines, area.width.into());
     let uses = use_rows(&rates.uses);
     let tenants = tenant_rows(&rates.tenants);
     let [top, middle, lower] = [height(&engines), height(&uses), height_if_any(&tenants)].map(Constraint::Length);
     let [head, top, middle, lower, bottom] = Layout::vertical([Constraint::Length(1), top, middle, lower, Constraint::Min(3)]).areas(area);
-    title(rates).render(head, buffer);
+    title(rates, hint).render(head, buffer);
     table(" engines ", &ENGINES, engines).render(top, buffer);
     table(" algorithms ", &USES, uses).render(middle, buffer);
     if !tenants.is_empty() {
@@ -50,15 +50,15 @@ pub(crate) fn as_text(rates: &Rates, width: u16) -> String {
     let height = heights.into_iter().fold(1, u16::saturating_add);
     let area = Rect::new(0, 0, width, height.min(u16::MAX / width.max(1)));
     let mut buffer = Buffer::empty(area);
-    draw(rates, area, &mut buffer);
+    draw(rates, "", area, &mut buffer);
     let line = |y| (0..area.width).filter_map(|x| buffer.cell((x, y))).map(|cell| cell.symbol()).collect::<String>();
     (0..area.height).map(|y| line(y).trim_end().to_owned() + "\n").collect::<String>()
 }
 
-fn title(rates: &Rates) -> Line<'_> {
+fn title<'a>(rates: &Rates, hint: &str) -> Line<'a> {
     let state = if rates.draining { "draining" } else { "serving" };
     let text = format!(
-        "{state}, policy {}, {} clients, {} sessions, {} in flight   q quits",
+        "{state}, policy {}, {} clients, {} sessions, {} in flight{hint}",
         rates.policy,
         rates.clients.len(),
         thousands(rates.sessions),
