@@ -110,9 +110,11 @@ fn answer(request: &Request<Incoming>, shared: &Weak<Shared>) -> Response<Full<B
     let Some(shared) = shared.upgrade() else {
         return reply(StatusCode::SERVICE_UNAVAILABLE, PLAIN, "the broker has ended\n".into());
     };
-    let (kind, text) = match (request.method(), request.uri().path()) {
-        (&Method::GET, "/metrics") => ("application/openmetrics-text; version=1.0.0; charset=utf-8", Stats::of(&shared).to_prometheus()),
-        (&Method::GET, "/stats.json") => ("application/json", Stats::of(&shared).without_people().to_json()),
+    // From what answers HEAD the server takes the body away.
+    let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
+    let (kind, text) = match request.uri().path() {
+        "/metrics" if is_read => ("application/openmetrics-text; version=1.0.0; charset=utf-8", Stats::of(&shared).to_prometheus()),
+        "/stats.json" if is_read => ("application/json", Stats::of(&shared).without_people().to_json()),
         _ => return reply(StatusCode::NOT_FOUND, PLAIN, "there are /metrics and /stats.json\n".into()),
     };
     match text {

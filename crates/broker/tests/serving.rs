@@ -158,19 +158,22 @@ fn metrics_are_served_on_loopback_alone() {
     let broker = bywash_broker::Broker::bind(config).unwrap();
     let (address, handle) = (broker.metrics_address().unwrap(), broker.handle());
     let thread = broker.spawn().unwrap();
-    let get_as = |path: &str, host: &str| {
+    let ask = |method: &str, path: &str, host: &str| {
         use std::io::Write;
         let mut stream = std::net::TcpStream::connect(address).unwrap();
-        write!(stream, "GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n").unwrap();
+        write!(stream, "{method} {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n").unwrap();
         let mut text = String::new();
         stream.read_to_string(&mut text).unwrap();
         text
     };
     let own = address.to_string();
-    let get = |path: &str| get_as(path, &own);
+    let get = |path: &str| ask("GET", path, &own);
     assert!(get("/metrics").contains("bywash_engine_up{engine=\"cpu\""));
     assert!(get("/else").starts_with("HTTP/1.1 404"));
-    assert!(get_as("/metrics", "rebound.example").starts_with("HTTP/1.1 403"), "another name leads here");
+    let head = ask("HEAD", "/metrics", &own);
+    assert!(head.starts_with("HTTP/1.1 200") && head.ends_with("\r\n\r\n"), "as `curl -I` asks: {head}");
+    assert!(ask("POST", "/metrics", &own).starts_with("HTTP/1.1 404"));
+    assert!(ask("GET", "/metrics", "rebound.example").starts_with("HTTP/1.1 403"), "another name leads here");
     // Whoever is on the machine can ask, so nobody is named.
     let mut client = Raw::connect_as(&socket, VERSION, Role::Compute, Some("run-of-somebody")).unwrap();
     let session = client.open(&ctr()).unwrap();
