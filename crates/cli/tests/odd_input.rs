@@ -89,3 +89,16 @@ fn a_folder_that_cannot_be_made_is_told_as_json_too() {
         assert!(whole["failed"] == 1 && *not_begun == 2, "{command}: {whole:#}");
     }
 }
+
+/// What is named before a folder goes where that goes, as what is named behind it does.
+#[test]
+fn the_order_of_files_and_folders_does_not_matter() {
+    let place = Place::new();
+    place.write("tree/one", b"text");
+    place.write("file", b"text");
+    for (output, paths) in [("first", ["tree", "file"]), ("second", ["file", "tree"])] {
+        succeed(&mut place.bywash(&["encrypt", "-R", "-o", output, paths[0], paths[1]]));
+        assert!(["one.bywash", "file.bywash"].iter().all(|name| place.at(output).join(name).is_file()), "{paths:?}");
+    }
+    place.refused(&["encrypt", "-o", "third", "file", "key"], 2, "third is no folder");
+}

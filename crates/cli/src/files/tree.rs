@@ -170,6 +170,8 @@ impl Plan {
     /// What these paths mean. `output` is a file's name for a single file, otherwise the folder where everything goes.
     pub(super) fn new(paths: &[PathBuf], way: Way, recursive: bool, output: Option<&Path>) -> Result<Self, Failure> {
         let mut plan = Self::default();
+        // A folder that is gone through makes one of the output, wherever among the paths it is named.
+        let makes_folder = recursive && output.is_some() && paths.iter().any(|path| path.is_dir() && !volume::is_whole(path));
         for path in paths {
             let metadata = std::fs::metadata(path).map_err(|error| io_failure(path, &error))?;
             if metadata.is_dir() {
@@ -194,7 +196,7 @@ impl Plan {
                 plan.folder(path, output.unwrap_or(path), &walk);
                 continue;
             }
-            let is_folder = |output: &Path| output.is_dir() || plan.folders.iter().any(|folder| folder.to == output);
+            let is_folder = |output: &Path| output.is_dir() || makes_folder;
             let target = target_of(path, way, output, is_folder, paths.len() > 1)?;
             if way == Way::Encrypt && path.file_name().is_some_and(is_journal) {
                 return Err(Failure::new(Exit::Usage, format!("{} is {A_JOURNAL}, which needs it as it is; leave it out", path.shown())));
