@@ -90,7 +90,9 @@ pub(crate) fn watch_ending() -> Result<Signals, Failure> {
 pub(crate) fn ignored() -> impl Fn(i32) -> bool {
     // Looked at once: who takes one over for a while does not give it back.
     static MASK: LazyLock<u64> = LazyLock::new(|| {
-        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        // Its name in it is whatever bytes it was started by.
+        let status = std::fs::read("/proc/self/status").unwrap_or_default();
+        let status = String::from_utf8_lossy(&status);
         let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap_or("0");
         u64::from_str_radix(mask.trim(), 16).unwrap_or(0)
     });

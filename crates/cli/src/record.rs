@@ -177,7 +177,7 @@ pub(crate) fn told(path: &Path, written: u64, dropped: u64) -> String {
         String::new()
     } else {
         // Where most are lost, what there is says little of what went on.
-        let keeps_up = "; it keeps up with a program whose calls are larger, fewer, or the broker's (bywash run --route queue)";
+        let keeps_up = "; it keeps up with a program whose calls are larger or fewer";
         let way_out = if dropped > written { keeps_up } else { "" };
         format!(", {} lost because the recorder did not keep up{way_out}", crate::terminal::thousands(dropped))
     };

@@ -465,7 +465,9 @@ fn what_is_mounted_to_be_read_is_unmounted_whatever_it_lies_on() {
     // It is so as well where nothing can be written below.
     let outcomes = [&["--read-only"][..], &[]].map(|access| {
         let mounted = place.bywash(&[&mount[..], access].concat()).output().unwrap();
-        let (was_read, was_written) = (fs::read_to_string(place.at("plain/file")), fs::write(place.at("plain/file"), "other"));
+        // Where nothing is mounted it would be made in the folder, which is to stay empty.
+        let to_write = fs::File::options().write(true).open(place.at("plain/file"));
+        let (was_read, was_written) = (fs::read_to_string(place.at("plain/file")), to_write.map(drop));
         (mounted, was_read, was_written, place.bywash(&["umount", "plain"]).output().unwrap())
     });
     let theirs = Command::new("fusermount3").args(["-u", "-z", "theirs"]).current_dir(place.folder.path()).status();

@@ -145,15 +145,17 @@ fn ctrl_c_shows_the_seeds_that_there_are() {
         let all = [&["simulate", "--policy", "tuned,software", "--seeds", "100000"], arguments].concat();
         bywash().args(all).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     };
-    let interrupted = |arguments: &[&str]| {
-        let child = start(arguments);
-        std::thread::sleep(std::time::Duration::from_secs(2));
+    let interrupted = |seconds| {
+        let child = start(&["--requests", "500", "--csv"]);
+        std::thread::sleep(std::time::Duration::from_secs(seconds));
         assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
         child.wait_with_output().unwrap()
     };
-    let output = interrupted(&["--requests", "500", "--csv"]);
-    let (out, told) = (stdout(&output), stderr(&output));
-    assert!(output.status.code() == Some(130) && told.contains("of 200,000 runs; what is shown is of the "), "{told}");
+    // On a busy machine no seed may be done so soon.
+    let mut outputs = [2, 4, 8, 16].into_iter().map(interrupted);
+    let output = outputs.find(|output| stderr(output).contains("of 200,000 runs; what is shown is of the ")).unwrap();
+    let out = stdout(&output);
+    assert_eq!(output.status.code(), Some(130));
     let of = |policy: &str| out.lines().filter(|line| line.contains(policy)).count();
     assert!(of(",tuned,") > 0 && of(",tuned,") == of(",software,"), "{out}");
 }

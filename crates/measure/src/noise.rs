@@ -155,7 +155,8 @@ fn ours_s(workers: &[u32]) -> Option<f64> {
 
 /// Processor time of a process, and of its children that it has waited for.
 fn process_s(pid: &str) -> Option<[f64; 2]> {
-    let [user, system, of_children, system_of_children] = process_ticks(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)?;
+    let [user, system, of_children, system_of_children] =
+        process_ticks(&String::from_utf8_lossy(&fs::read(format!("/proc/{pid}/stat")).ok()?))?;
     Some([user + system, of_children + system_of_children].map(|ticks| ticks / clock_ticks_per_second() as f64))
 }
 

@@ -350,8 +350,12 @@ fn what_grows_with_its_depth_is_refused() {
     for attribute in ["a", "xmlns:a"] {
         let attributes: String = (0..1001).map(|number| format!(" {attribute}{number}='u{number}'")).collect();
         std::fs::write(&file, format!("<dds{attributes}/>")).unwrap();
-        assert!(config::read(&file).unwrap_err().message.contains("attributes"));
+        assert!(config::read(&file).unwrap_err().message.contains("quotation marks"));
     }
+    // Which elements within others have of those around them, each compared with all.
+    let nested: String = (0..8000).map(|number| format!("<a xmlns:a{number}='u'>")).collect();
+    std::fs::write(&file, nested + &"</a>".repeat(8000)).unwrap();
+    assert!(config::read(&file).unwrap_err().message.contains("namespaces"));
     let alice = Material::make(place.path(), Governance::RTPS).unwrap().participant("alice").unwrap();
     let uri = alice.cyclone(Some(Path::new("/proc/self/pagemap"))).unwrap();
     assert!(said(&findings(Path::new(uri.trim_start_matches("file://"))), Level::Broken).contains("not a shared library"));

@@ -12,6 +12,8 @@ const BYTES_MAX: u64 = 1 << 20;
 const NODES_MAX: u32 = 50_000;
 /// The most quotation marks from where one element begins to where the next does. Each attribute has two, and is compared with all before it in its element.
 const QUOTES_MAX: usize = 2_000;
+/// The most namespaces that are declared. Elements within others have those of all around them, each compared with all.
+const NAMESPACES_MAX: usize = 256;
 /// How deep elements may stand in each other: who looks below each of many would take their product.
 const DEPTH_MAX: usize = 32;
 
@@ -39,7 +41,12 @@ pub(super) fn read(path: &Path) -> Result<String, Failure> {
 pub(super) fn parse<'a>(path: &Path, text: &'a str) -> Result<roxmltree::Document<'a>, Failure> {
     let quotes = |part: &str| part.bytes().filter(|byte| matches!(byte, b'"' | b'\'')).count();
     if text.split('<').any(|part| quotes(part) > QUOTES_MAX) {
-        let found = format!("{}: an element with more than {} attributes, which no configuration needs", path.display(), QUOTES_MAX / 2);
+        let found = format!("{}: more than {QUOTES_MAX} quotation marks before the next '<', which no configuration needs", path.display());
+        return Err(Failure::config(found));
+    }
+    // No reference stands for a part of a name.
+    if text.matches("xmlns").nth(NAMESPACES_MAX).is_some() {
+        let found = format!("{}: more than {NAMESPACES_MAX} namespaces, which no configuration needs", path.display());
         return Err(Failure::config(found));
     }
     let options = roxmltree::ParsingOptions { allow_dtd: false, nodes_limit: NODES_MAX, ..roxmltree::ParsingOptions::default() };

@@ -6,11 +6,8 @@ use crate::failure::Failure;
 use crate::shell::print;
 use crate::shown::Shown;
 use crate::terminal::say;
-use bywash_files::place::sync_folder_of;
-use bywash_files::{Identity, KEY_BYTES, nonce};
-use std::fs::File;
-use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
+use bywash_files::{Identity, KEY_BYTES, nonce, write_secret};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use zeroize::Zeroizing;
@@ -72,19 +69,10 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A new file that nobody else reads, whole and on the disk, its name too: what is encrypted with it will be.
+/// A new file that nobody else reads.
 fn write_private(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    let made = File::options().write(true).create_new(true).mode(0o600).open(path);
-    let mut file = made.map_err(|error| match error.kind() {
-        std::io::ErrorKind::AlreadyExists => {
-            Failure::failed(format!("{}: it exists, and a key is never replaced; name another file", path.shown()))
-        }
+    write_secret(path, bytes).map_err(|error| match error.kind() {
+        ErrorKind::AlreadyExists => Failure::failed(format!("{}: it exists, and a key is never replaced; name another file", path.shown())),
         _ => Failure::file("write", path, &error),
-    })?;
-    let written = file.write_all(bytes).and_then(|()| file.sync_all()).and_then(|()| sync_folder_of(path));
-    written.map_err(|error| {
-        // Half a key is none, and would be in the way of the next.
-        _ = std::fs::remove_file(path);
-        Failure::file("write", path, &error)
     })
 }

@@ -201,7 +201,9 @@ impl WorkArgs {
             return Err(failure);
         }
         let report = Report::default();
-        report.add(Line::of_place(folder, failure));
+        for (source, failure) in plan.troubles().chain([(folder, failure)]) {
+            report.add(Line::of_place(source, failure));
+        }
         let lines = std::mem::take(&mut *report.lines());
         self.conclude(plan, lines, plan.items.len(), false, Duration::ZERO)
     }

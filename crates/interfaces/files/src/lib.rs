@@ -43,6 +43,7 @@
 //! | [`whole`] | whole files and streams, by several threads |
 //! | [`armor`] | streams as text |
 //! | [`place`] | how a file comes to be there: complete, on the disk, with its source's metadata |
+//! | [`write_secret`] | new files that hold keys |
 //! | [`fsck`] | every damaged chunk named, every good one saved |
 //! | [`rekey`] | a file that is there gets other locks |
 //! | [`power`] | disks whose power is cut, for tests |
@@ -70,6 +71,7 @@ pub mod power;
 pub mod recipient;
 pub mod rekey;
 pub mod sealer;
+mod secret;
 pub mod slot;
 pub mod ssh;
 pub mod whole;
@@ -86,4 +88,5 @@ pub use nonce::NonceSource;
 pub use passphrase::Argon2Cost;
 pub use recipient::{Identity, Recipient};
 pub use sealer::Sealer;
+pub use secret::write_secret;
 pub use whole::Whole;

@@ -1,7 +1,7 @@
 //! Whether whoever asks may change a file that runs as its owner, or its group, without taking that from it: who has the capability `CAP_FSETID`. The kernel knows, and `fuser` does not pass it on. And what
 //! the process itself takes from modes.
 
-use std::fs::{metadata, read, read_to_string};
+use std::fs::{metadata, read};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 
@@ -28,8 +28,8 @@ fn has(status: &str, capability: u32) -> bool {
 
 /// What the process takes from the mode of files that it makes. Asking by a call would change it, and another thread may be making a file.
 pub(crate) fn umask() -> io::Result<u32> {
-    let status = read_to_string("/proc/self/status")?;
-    let umask = status.lines().find_map(|line| u32::from_str_radix(line.strip_prefix("Umask:")?.trim(), 8).ok());
+    let status = read("/proc/self/status")?;
+    let umask = String::from_utf8_lossy(&status).lines().find_map(|line| u32::from_str_radix(line.strip_prefix("Umask:")?.trim(), 8).ok());
     umask.ok_or_else(|| io::Error::other("/proc/self/status does not say the umask"))
 }
 
@@ -42,7 +42,7 @@ mod tests {
         assert!(has("Name:\tx\nCapInh:\t0000000000000000\nCapEff:\t0000000000000010\n", FSETID));
         assert!(!has("Name:\tx\nCapInh:\t0000000000000010\nCapEff:\t000001ffffffffef\n", FSETID));
         assert!(!has("Name:\tx\n", FSETID));
-        let own = has(&read_to_string("/proc/self/status").unwrap(), FSETID);
+        let own = has(&std::fs::read_to_string("/proc/self/status").unwrap(), FSETID);
         assert_eq!(keeps_rights(std::process::id(), 12345), own);
         let cut_in_a_letter = || {
             rustix::thread::set_name(c"\xd0\xbf\xd1").unwrap();

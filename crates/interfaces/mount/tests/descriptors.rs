@@ -51,7 +51,7 @@ fn more_folders_than_descriptors_are_worked_in() {
 fn change_in_place(fixture: &mut Fixture) {
     let folder = fixture.upper().join("changed");
     fs::create_dir(&folder).unwrap();
-    let files: Vec<_> = (0..2 * DESCRIPTORS).map(|number| folder.join(number.to_string())).collect();
+    let files: Vec<_> = (0..3 * DESCRIPTORS).map(|number| folder.join(number.to_string())).collect();
     files.iter().for_each(|file| fs::write(file, [b'a'; 100]).unwrap());
     fixture.unmount();
     assert!(fixture.mount(false));

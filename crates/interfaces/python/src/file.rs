@@ -82,10 +82,18 @@ impl File {
         detached(py, || self.get()?.sync().at(&self.path))
     }
 
-    /// Writes what is gathered, syncs, removes the journal; but what a child of fork has of its parent's file it lets go of with the object.
+    /// Whether this is a child of the process that writes to it.
+    #[getter]
+    fn is_parents(&self) -> bool {
+        self.writer.is_some_and(|writer| !writer.is_current())
+    }
+
+    /// Writes what is gathered, syncs, removes the journal. A child of fork lets go of what it has of its parent's file, and of its lock.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         detached(py, || {
             if self.is_parents() {
+                // Another thread of the parent's may have been at it, which is not here; then it goes with the object.
+                drop(self.container.try_lock().map(|mut container| container.take()));
                 return Ok(());
             }
             let container = self.container.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -98,11 +106,6 @@ impl File {
 }
 
 impl File {
-    /// Whether this is a child of the process that writes to it.
-    fn is_parents(&self) -> bool {
-        self.writer.is_some_and(|writer| !writer.is_current())
-    }
-
     fn get(&self) -> Result<Arc<Container>> {
         if self.is_parents() {
             let why = "it was opened to be written before a fork, and is the parent process's; open it anew once that has closed it";

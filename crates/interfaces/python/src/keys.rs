@@ -4,15 +4,14 @@ use crate::engines::client;
 use crate::error::{At, Failure, Result, detached};
 use bywash_client::Client;
 use bywash_core::{KeyReference, SecretBytes};
-use bywash_files::place::sync_folder_of;
 use bywash_files::ssh::{self, SshKey};
-use bywash_files::{Argon2Cost, Identity, KEY_BYTES, Keyring, Lock, Recipient, nonce};
+use bywash_files::{Argon2Cost, Identity, KEY_BYTES, Keyring, Lock, Recipient, nonce, write_secret};
 use pyo3::buffer::PyBuffer;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyMemoryView, PyString};
 use std::fs::{File, Metadata};
-use std::io::{Read, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::io::Read;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use zeroize::Zeroizing;
@@ -186,7 +185,7 @@ pub(crate) fn generate_identity(py: Python<'_>, path: PathBuf, hybrid: bool) -> 
         let secret = identity.to_secret_text().unwrap_or_default();
         let recipient = identity.recipient().to_string();
         let text = Zeroizing::new([b"# recipient: ", recipient.as_bytes(), b"\n", &secret[..], b"\n"].concat());
-        write_private(&path, &text)?;
+        write_secret(&path, &text).at(&path)?;
         Ok(recipient)
     })
 }
@@ -197,16 +196,8 @@ pub(crate) fn generate_key_file(py: Python<'_>, path: PathBuf) -> PyResult<()> {
     detached(py, || {
         let mut key = Zeroizing::new([0; KEY_BYTES]);
         nonce::random(&mut *key)?;
-        write_private(&path, &*key)
+        write_secret(&path, &*key).at(&path)
     })
-}
-
-/// A new file that nobody else reads, whole and on the disk, its name too: what is encrypted with it will be.
-fn write_private(path: &Path, bytes: &[u8]) -> Result<()> {
-    let mut file = File::options().write(true).create_new(true).mode(0o600).open(path).at(path)?;
-    let written = file.write_all(bytes).and_then(|()| file.sync_all()).and_then(|()| sync_folder_of(path));
-    // Half a key is none, and would be in the way of the next.
-    written.inspect_err(|_| _ = std::fs::remove_file(path)).at(path)
 }
 
 fn bad(message: &str) -> Failure {

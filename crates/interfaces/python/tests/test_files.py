@@ -337,20 +337,23 @@ def test_a_file_that_cannot_be_opened_is_an_exception_and_no_more(tmp_path):
     assert (done.stdout, done.stderr) == ("FileNotFoundError\n", "")
 
 
-@pytest.mark.parametrize("lets_go", [io.BufferedRandom.close, lambda file: None], ids=["closes", "ends"])
+@pytest.mark.parametrize("lets_go", [lambda file: file.close(), lambda file: None], ids=["closes", "ends"])
 def test_a_forked_child_undoes_nothing_of_its_parents_file(lets_go, keys, tmp_path):
     path = tmp_path / "sealed"
     bywash.encrypt(b"old" * 1000, path, keys)
     (tells, wait), (said, say) = os.pipe(), os.pipe()
     file = bywash.open(path, "r+b", keys)
     assert file.read(3) == b"old"
+    file.write(b"not stored yet")
     child = os.fork()
     if not child:
         os.read(tells, 1)
         try:
-            for use in (lambda: file.raw.readall(), lambda: file.raw.write(b"x"), lambda: file.raw.truncate(0), file.raw.sync):
+            raw = file.raw
+            for use in (raw.readall, lambda: raw.write(b"x"), lambda: raw.truncate(0), raw.sync, lambda: file.write(b"x"), file.flush):
                 with pytest.raises(bywash.BadArgument, match="opened to be written before a fork"):
                     use()
+            del raw
             lets_go(file)
             del file
             os.write(say, b"as it should")
@@ -370,6 +373,52 @@ def test_a_forked_child_undoes_nothing_of_its_parents_file(lets_go, keys, tmp_pa
     file.write(b"and more")
     file.close()
     assert bywash.decrypt(path.read_bytes(), None, keys) == text + b"and more"
+
+
+def test_a_forked_child_that_has_closed_its_parents_file_is_not_in_the_way(keys, tmp_path):
+    path = tmp_path / "sealed"
+    bywash.encrypt(b"old", path, keys)
+    (tells, wait), (said, say) = os.pipe(), os.pipe()
+    with bywash.open(path, "r+b", keys) as file:
+        file.write(b"new")
+        child = os.fork()
+        if not child:
+            try:
+                file.close()
+                assert file.closed
+                os.read(tells, 1)
+                with bywash.open(path, "r+b", keys) as again:
+                    assert again.read() == b"new"
+                    again.write(b" and more")
+                os.write(say, b"as it should")
+                os.read(tells, 1)
+            finally:
+                os._exit(0)
+    os.close(say)
+    os.write(wait, b"x")
+    with os.fdopen(said, "rb") as pipe:
+        assert pipe.read(12) == b"as it should"
+        # The child lives.
+        with bywash.open(path, "r+b", keys) as file:
+            assert file.read() == b"new and more"
+    os.write(wait, b"x")
+    os.waitpid(child, 0)
+
+
+def test_a_forked_child_ends_as_it_wants_beside_what_its_parent_has_not_stored(tmp_path):
+    path = tmp_path / "sealed"
+    script = """if 1:
+        import bywash, os, sys
+        with bywash.open(sys.argv[1], "r+b", passphrase="sesame") as file:
+            file.write(b"new")
+            if not (child := os.fork()):
+                sys.exit(3)
+            print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    """
+    bywash.encrypt(b"old", path, passphrase="sesame")
+    done = subprocess.run([sys.executable, "-X", "dev", "-c", script, path], capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("3\n", "")
+    assert bywash.decrypt(path.read_bytes(), passphrase="sesame") == b"new"
 
 
 def test_gpu_by_name_where_there_is_one(keys):

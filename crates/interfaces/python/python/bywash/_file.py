@@ -75,6 +75,16 @@ class RawFile(io.RawIOBase):
         self._file.set_len(size)
         return size
 
+    @property
+    def is_parents(self) -> bool:
+        """Whether it was opened to be written by the process that this one is a child of."""
+        return self._file.is_parents
+
+    def refuse_if_parents(self) -> None:
+        """An error in a child of fork."""
+        if self.is_parents:
+            self._file.sync()
+
     def sync(self) -> None:
         """Returns when all that was written survives a power cut."""
         self._file.sync()
@@ -83,6 +93,24 @@ class RawFile(io.RawIOBase):
         if not self.closed:
             super().close()
             self._file.close()
+
+
+class Writer(io.BufferedRandom):
+    """The buffers over a file that is written. In a child of fork they hold what its parent has written, which is the parent's to store."""
+
+    def __init__(self, raw: RawFile) -> None:
+        super().__init__(raw, raw.chunk_size)
+        self._raw = raw
+
+    def write(self, data: Any, /) -> int:
+        self._raw.refuse_if_parents()
+        return super().write(data)
+
+    def close(self) -> None:
+        if self._raw.is_parents:
+            self._raw.close()
+        else:
+            super().close()
 
 
 @overload
@@ -115,4 +143,4 @@ def open(path: Any, mode: str = "rb", keys: Keys | None = None, *, engine: str |
     file = File(path, mode != "rb", keys, engine)
     raw = RawFile(path, mode != "rb", file)
     # A chunk at a time, so that a small read does not open the same chunk twice.
-    return io.BufferedReader(raw, raw.chunk_size) if mode == "rb" else io.BufferedRandom(raw, raw.chunk_size)
+    return io.BufferedReader(raw, raw.chunk_size) if mode == "rb" else Writer(raw)
