@@ -9,7 +9,9 @@ use crate::objects::{Matched, Protection};
 use crate::plugin::{Plugin, plugin};
 use crate::read::{bytes, elements};
 use crate::registry::Objects;
-use bywash_dds::wire::{Form, INFO_SRC, RECEIVER, Sealed, is_of_its_sender, prefix_key, split_message, split_payload, split_submessage};
+use bywash_dds::wire::{
+    Form, RECEIVER, Sealed, is_of_its_sender, is_one_submessage, prefix_key, split_message, split_payload, split_submessage,
+};
 use bywash_dds::{Accepted, Opener, Refusal, Sender, Specific, add_receiver, payload_len, protect, protected_len, seal_payload};
 use std::sync::Arc;
 
@@ -88,8 +90,8 @@ impl Plugin {
         let mut block = self.host.block(sealed.text.len())?;
         opener.open_once_among(apart.as_ref().unwrap_or_else(|| opener.accepted()), &sealed, block.bytes())?;
         // The host would take what follows for somebody else's, though the message that it is in may be protected as well.
-        if block.bytes().first() == Some(&INFO_SRC) {
-            return Err(Refusal::Malformed("a submessage that names a sender").into());
+        if !is_one_submessage(block.bytes()) {
+            return Err(Refusal::Malformed("what was protected as a submessage is none, or names a sender").into());
         }
         if let Some(tag) = tag {
             tag.keep();

@@ -188,6 +188,11 @@ fn a_tag_of_another_writers_key_is_refused() {
     }
 }
 
+/// Parts of a submessage that is protected, by nobody.
+const PREFIX: &[u8] = b"\x31\x01\x04\0head";
+const BODY: &[u8] = b"\x30\x01\x04\0body";
+const POSTFIX: &[u8] = b"\x32\x01\x04\0tail";
+
 /// The key is that of whom the header names; the host goes by what the text says.
 #[test]
 fn a_message_in_another_participants_name_is_refused() {
@@ -210,6 +215,15 @@ fn a_message_in_another_participants_name_is_refused() {
             (source(b"other person"), false),
             ([&empty[..], &source(b"other person")].concat(), false),
             (b"\x0c\x01\x04\x00\0\0\0\0".to_vec(), false),
+            // Protected submessages, as they are and as two readers would take them for two different things.
+            ([&PREFIX[..], BODY, POSTFIX].concat(), true),
+            ([&PREFIX[..], BODY, POSTFIX, &source(b"other person")].concat(), false),
+            ([&PREFIX[..], b"\x30\x01\0\0", POSTFIX, &source(b"other person")].concat(), false),
+            ([&PREFIX[..], b"\x30\0\x04\0body", POSTFIX, &source(b"other person"), &[0; 1024]].concat(), false),
+            ([&PREFIX[..], BODY, b"\x32\x01\0\0", &source(b"other person")].concat(), false),
+            ([&PREFIX[..], BODY, BODY].concat(), false),
+            ([&PREFIX[..], &source(b"twelve bytes"), POSTFIX].concat(), false),
+            ([&b"\x31\x01\0\0"[..], BODY, POSTFIX].concat(), false),
             ([&to_the_end[..], &source(b"other person")].concat(), true),
         ] {
             if !asked.encrypts && inner.starts_with(to_the_end) {
@@ -219,6 +233,11 @@ fn a_message_in_another_participants_name_is_refused() {
             let got = bob.message_back(&sent(&[MESSAGE, &inner].concat()));
             assert_eq!(got.map(|_| ()), if is_taken { Ok(()) } else { Err(code::ARGUMENT) }, "{inner:x?}");
         }
-        assert_eq!(bob.submessage_back(&alice.listed(&source(b"twelve bytes"), 1, false).unwrap()), Err(code::ARGUMENT));
+        let beyond = b"\x15\x01\x08\0four";
+        for inner in [source(b"twelve bytes"), [&empty[..], &source(b"other person")].concat(), PREFIX.to_vec(), beyond.to_vec()] {
+            if asked.encrypts || inner.starts_with(b"\x0c") || inner == PREFIX {
+                assert_eq!(bob.submessage_back(&alice.listed(&inner, 1, false).unwrap()), Err(code::ARGUMENT), "{inner:x?}");
+            }
+        }
     }
 }

@@ -6,7 +6,9 @@ mod parts;
 mod submessage;
 
 pub use crypto::{Footer, HEADER, Header, RECEIVER};
-pub use parts::{Form, MESSAGE_HEADER, Sealed, is_of_its_sender, prefix_key, split_message, split_payload, split_submessage};
+pub use parts::{
+    Form, MESSAGE_HEADER, Sealed, is_of_its_sender, is_one_submessage, prefix_key, split_message, split_payload, split_submessage,
+};
 pub(crate) use submessage::{ACKNACK, NACK_FRAG, put_header};
 pub use submessage::{INFO_SRC, SEC_BODY, SEC_POSTFIX, SEC_PREFIX, SRTPS_POSTFIX, SRTPS_PREFIX, SUBMESSAGE_HEADER, Submessage};
 

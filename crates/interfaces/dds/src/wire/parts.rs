@@ -1,6 +1,6 @@
 //! The parts of a protected payload, submessage or RTPS message (s9.5.3.3.4).
 
-use super::submessage::{INFO_SRC, INFO_TS, PAD, SEC_BODY, SEC_POSTFIX, SEC_PREFIX, SRTPS_POSTFIX, SRTPS_PREFIX, Submessage};
+use super::submessage::{INFO_SRC, SEC_BODY, SEC_POSTFIX, SEC_PREFIX, SRTPS_POSTFIX, SRTPS_PREFIX, Submessage};
 use super::{Footer, Header, number, take};
 use crate::refusal::{Refusal, Result};
 
@@ -106,12 +106,30 @@ pub fn is_of_its_sender(message: &[u8], mut text: &[u8]) -> bool {
             return false;
         }
         is_first = false;
-        // Without a length it goes on to the end, unless it is one of those that may be empty (DDSI-RTPS 2.2 s9.4.5.1.3).
-        if submessage.content.is_empty() && !matches!(submessage.id, PAD | INFO_TS) {
+        if submessage.id == SEC_PREFIX && !skip_protected(&submessage, &mut text) {
+            return false;
+        }
+        if submessage.goes_on_to_the_end() {
             break;
         }
     }
     !is_first
+}
+
+/// Takes what belongs to a protected submessage's prefix off the front, and tells whether it is what any reader takes for that. Cyclone DDS 0.10 reads the lengths of all three in the order of the
+/// first, and none as nothing: what could be read in two ways could hide a sender from one of both.
+fn skip_protected(prefix: &Submessage<'_>, text: &mut &[u8]) -> bool {
+    let (Ok(body), Ok(postfix)) = (Submessage::parse(text), Submessage::parse(text)) else { return false };
+    let is_plain = |part: &Submessage<'_>| part.is_little == prefix.is_little && !part.content.is_empty();
+    [prefix, &body, &postfix].into_iter().all(is_plain) && body.id != INFO_SRC && postfix.id == SEC_POSTFIX
+}
+
+/// Whether what was protected as a submessage is one, and none that says who has sent the others, or that is to be opened itself. Whoever receives it goes on through all that is in it, and the message
+/// that it stands in was looked through before it was opened.
+pub fn is_one_submessage(mut text: &[u8]) -> bool {
+    let Ok(submessage) = Submessage::parse(&mut text) else { return false };
+    let is_ordinary = !matches!(submessage.id, INFO_SRC | SEC_BODY | SEC_PREFIX | SEC_POSTFIX | SRTPS_PREFIX | SRTPS_POSTFIX);
+    is_ordinary && (text.is_empty() || submessage.goes_on_to_the_end())
 }
 
 /// Where the participant stands in a message's header, behind the magic number, version and vendor; in the content of an [`INFO_SRC`] it is as far behind something unused and the same.

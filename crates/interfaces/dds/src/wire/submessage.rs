@@ -6,13 +6,13 @@ use crate::refusal::{Refusal, Result};
 /// Bytes before a submessage's content.
 pub const SUBMESSAGE_HEADER: usize = 4;
 /// Nothing, up to the next one.
-pub(super) const PAD: u8 = 0x01;
+const PAD: u8 = 0x01;
 /// What a reader answers a writer: which numbers came.
 pub(crate) const ACKNACK: u8 = 0x06;
 /// Likewise, of fragments.
 pub(crate) const NACK_FRAG: u8 = 0x12;
 /// When what follows was sent.
-pub(super) const INFO_TS: u8 = 0x09;
+const INFO_TS: u8 = 0x09;
 /// An original message's sender; it begins the text of a protected RTPS message.
 pub const INFO_SRC: u8 = 0x0c;
 /// An encrypted text.
@@ -34,6 +34,8 @@ const LITTLE: u8 = 1;
 pub struct Submessage<'a> {
     /// Which one it is.
     pub id: u8,
+    /// Whether its numbers are little-endian.
+    pub is_little: bool,
     /// What stands behind its header.
     pub content: &'a [u8],
 }
@@ -45,8 +47,14 @@ impl<'a> Submessage<'a> {
     /// [`Refusal::Malformed`].
     pub fn parse(input: &mut &'a [u8]) -> Result<Self> {
         let [id, flags, low, high] = array(input)?;
-        let length = if flags & LITTLE == 0 { u16::from_be_bytes([low, high]) } else { u16::from_le_bytes([low, high]) };
-        Ok(Self { id, content: take(input, usize::from(length))? })
+        let is_little = flags & LITTLE != 0;
+        let length = if is_little { u16::from_le_bytes([low, high]) } else { u16::from_be_bytes([low, high]) };
+        Ok(Self { id, is_little, content: take(input, usize::from(length))? })
+    }
+
+    /// Whether it has no length and so goes on to the end of its message, as all but those that may be empty (DDSI-RTPS 2.2 s9.4.5.1.3).
+    pub(super) fn goes_on_to_the_end(&self) -> bool {
+        self.content.is_empty() && !matches!(self.id, PAD | INFO_TS)
     }
 
     /// The content of the submessage in front, which has to be of that id.
