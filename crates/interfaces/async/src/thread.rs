@@ -181,7 +181,7 @@ unsafe extern "C" fn has_forked() {
     owners::abandon_others(own_name());
 }
 
-/// Whether we are the process that this memory belongs to, and not a child of `vfork`, which borrows it; nobody asks to whom it belongs before there is a provider.
+/// Whether we are the process that this memory belongs to, and not a child of `vfork`, which borrows it; before there is a provider that cannot be told, and such a child counts as the process.
 pub(crate) fn is_own_process() -> bool {
     let owner = PROCESS.load(Acquire);
     owner == 0 || owner == process()

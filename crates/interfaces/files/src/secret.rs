@@ -6,10 +6,10 @@ use std::io::{ErrorKind, Result, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// Makes a file that this user alone reads. It is there whole and on the disk, its name too, before anything is encrypted with it, or not at all.
+/// Makes a file that this user alone reads. It is on the disk whole, and its name too where the system can say so, before anything is encrypted with it.
 ///
 /// # Errors
-/// `AlreadyExists`: a key is never replaced; the operating system's.
+/// `AlreadyExists`: a key is never replaced; the operating system's. Then there is no such file, but for one whose folder could not be synced: the key in it is whole, and a power cut may take its name.
 pub fn write_secret(path: &Path, bytes: &[u8]) -> Result<()> {
     let mut file = File::options().write(true).create_new(true).mode(0o600).open(path)?;
     // Half a key is none, and would be in the way of the next.
