@@ -1,6 +1,7 @@
 //! Signals that end a process: what is done so far is kept and shown, or what was changed is put back first.
 
 use crate::failure::Failure;
+use bywash_protocol::process::read;
 use rustix::process::{Signal, getpid, kill_process};
 use signal_hook::SigId;
 use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGPIPE, SIGQUIT, SIGTERM, SIGTSTP};
@@ -90,9 +91,7 @@ pub(crate) fn watch_ending() -> Result<Signals, Failure> {
 pub(crate) fn ignored() -> impl Fn(i32) -> bool {
     // Looked at once: who takes one over for a while does not give it back.
     static MASK: LazyLock<u64> = LazyLock::new(|| {
-        // Its name in it is whatever bytes it was started by.
-        let status = std::fs::read("/proc/self/status").unwrap_or_default();
-        let status = String::from_utf8_lossy(&status);
+        let status = read("/proc/self/status").unwrap_or_default();
         let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap_or("0");
         u64::from_str_radix(mask.trim(), 16).unwrap_or(0)
     });
@@ -113,8 +112,7 @@ fn stop() {
 fn is_orphaned() -> bool {
     // proc_pid_stat(5): behind the name, which may have anything in it, state, parent, group, session.
     let of = |process: &str| {
-        let stat = std::fs::read(format!("/proc/{process}/stat")).ok()?;
-        let stat = String::from_utf8_lossy(&stat);
+        let stat = read(&format!("/proc/{process}/stat"))?;
         let mut numbers = stat.rsplit_once(')')?.1.split_whitespace().skip(1).map_while(|number| number.parse::<u32>().ok());
         Some((numbers.next()?, numbers.next()?, numbers.next()?))
     };

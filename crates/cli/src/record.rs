@@ -245,6 +245,10 @@ mod tests {
         assert_eq!(told(Path::new("t.csv"), 1000, 0), "1,000 requests recorded in t.csv");
         assert_eq!(told(Path::new("t.csv"), 2, 1), "2 requests recorded in t.csv, 1 lost because the recorder did not keep up");
         let most = told(Path::new("t.csv"), 1, 2);
-        assert!(most.starts_with("1 request recorded in t.csv, 2 lost because") && most.ends_with("it keeps up with a program whose calls are larger or fewer"), "{most}");
+        assert!(
+            most.starts_with("1 request recorded in t.csv, 2 lost because")
+                && most.ends_with("it keeps up with a program whose calls are larger or fewer"),
+            "{most}"
+        );
     }
 }

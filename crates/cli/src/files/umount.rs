@@ -71,8 +71,7 @@ fn still_held(device: String) -> Option<String> {
     let processes = std::fs::read_dir("/proc").ok()?.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
     let mut holders = processes.filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()));
     let (process, place) = holders.find_map(|process| Some((process.clone(), place_in(&process, &device)?)))?;
-    let name = std::fs::read(format!("/proc/{process}/comm")).unwrap_or_default();
-    let name = String::from_utf8_lossy(&name);
+    let name = bywash_protocol::process::read(&format!("/proc/{process}/comm")).unwrap_or_default();
     let way_out = format!("`nsenter -t {process} -m umount {}`, or the end of all in that namespace, ends that", place.shown());
     Some(format!("process {process} ({}) sees it in a mount namespace of its own; {way_out}", name.trim().shown()))
 }
