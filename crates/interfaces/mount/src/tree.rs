@@ -335,6 +335,8 @@ impl Tree {
                 opened.told.end(|| stored(node));
             }
             Ok(Rest::Settle) | Err(_) if opened.is_queued => {}
+            // Whom no FLUSH precedes, who cuts a file by its name or writes by a map, brings no more than can be settled either.
+            Ok(Rest::Settle) if self.settler.is_full() && self.settle(node, opened).is_ok() => {}
             Ok(Rest::Settle) | Err(_) => {
                 opened.is_queued = true;
                 self.settler.add(node);

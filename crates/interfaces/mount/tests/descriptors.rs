@@ -7,6 +7,7 @@ use common::Fixture;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::fs;
 use std::os::unix::fs::{FileExt, MetadataExt};
+use std::process::Command;
 
 /// Descriptors that this process, which serves the mount, may have.
 const DESCRIPTORS: u64 = 256;
@@ -47,7 +48,7 @@ fn more_folders_than_descriptors_are_worked_in() {
     change_in_place(&mut fixture);
 }
 
-/// Several threads change files that were there, each of which is settled when it is closed, or later.
+/// Several threads change files that were there, each of which is settled when it is closed, or later, and several programs cut them.
 fn change_in_place(fixture: &mut Fixture) {
     let folder = fixture.upper().join("changed");
     fs::create_dir(&folder).unwrap();
@@ -64,6 +65,17 @@ fn change_in_place(fixture: &mut Fixture) {
     fixture.unmount();
     assert!(fixture.mount(false));
     assert!(files.iter().all(|file| fs::read(file).unwrap()[49..52] == *b"aba"));
+    // By their names as well: the kernel asks for it without a file that would be closed.
+    std::thread::scope(|scope| {
+        for some in files.chunks(files.len() / 8) {
+            let mut perl = Command::new("perl");
+            perl.args(["-e", "truncate $_, 52 or die qq($_: $!) for @ARGV"]).args(some);
+            scope.spawn(move || assert!(perl.status().unwrap().success()));
+        }
+    });
+    fixture.unmount();
+    assert!(fixture.mount(false));
+    assert!(files.iter().all(|file| fs::read(file).unwrap()[49..] == *b"aba"));
 }
 
 /// Of a file with two names one goes, the only one that the kernel was told of or one of both; it does not forget the file for that.
