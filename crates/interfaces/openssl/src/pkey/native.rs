@@ -57,19 +57,22 @@ pub(super) fn signature_digest(is_rsa: bool, fns: &SignatureFns, twin: *mut c_vo
     Digest::named(question.name_of(0)).filter(|digest| digest.size() >= 20)
 }
 
-/// EMSA-PSS with a fresh salt, of the length asked for (-1: the digest's; -2, -3: the longest).
-fn pss(state: &RsaState, value: &[u8], modulus: usize) -> Option<Vec<u8>> {
-    let (digest, mask) = (state.digest.as_ref()?, state.mask.as_ref()?);
-    let longest = modulus.checked_sub(digest.size() + 2)?;
-    let length = match state.salt {
-        -1 => digest.size(),
+/// How long a salt is to be that libcrypto has this number for, in bytes: -1 means the digest's length, -2 and -3 the longest, -4 the shorter of these (FIPS 186-4,
+/// 5.5, and what OpenSSL since 3.1 does where nobody asks). None if it does not fit.
+fn salt_len(asked: c_int, digest: usize, longest: usize) -> Option<usize> {
+    let len = match asked {
+        -1 => digest,
         -2 | -3 => longest,
+        -4 => digest.min(longest),
         given => usize::try_from(given).ok()?,
     };
-    if length > longest {
-        return None;
-    }
-    let mut salt = vec![0; length];
+    (len <= longest).then_some(len)
+}
+
+/// EMSA-PSS with a fresh salt of the length asked for.
+fn pss(state: &RsaState, value: &[u8], modulus: usize) -> Option<Vec<u8>> {
+    let (digest, mask) = (state.digest.as_ref()?, state.mask.as_ref()?);
+    let mut salt = vec![0; salt_len(state.salt, digest.size(), modulus.checked_sub(digest.size() + 2)?)?];
     if !random(&mut salt) {
         return None;
     }
@@ -237,6 +240,14 @@ pub(super) fn agree(key: &Key, peer: &Key) -> Option<SecretBytes> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn salts_are_as_long_as_libcrypto_makes_them() {
+        let asked = [-1, -2, -3, -4, 20, 191, -5];
+        assert_eq!(asked.map(|asked| salt_len(asked, 64, 190)), [Some(64), Some(190), Some(190), Some(64), Some(20), None, None]);
+        // RSA of 1024 bits with SHA-512: RFC 8017's longest is shorter than the digest.
+        assert_eq!([-1, -3, -4].map(|asked| salt_len(asked, 64, 62)), [None, Some(62), Some(62)]);
+    }
 
     #[test]
     fn a_failed_decryption_keeps_the_length_it_found() {
