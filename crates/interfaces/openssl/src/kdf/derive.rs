@@ -57,7 +57,8 @@ pub(super) fn next_secret(
     let mut salt = zeros();
     let salt_len = match before {
         Some(before) => {
-            let nothing = hash.of_nothing();
+            let mut nothing = zeros();
+            hash.of(&[], &mut nothing);
             expand_label(hash, before, [prefix, label, &nothing[..hash.len()]], &mut salt[..hash.len()])?;
             hash.len()
         }

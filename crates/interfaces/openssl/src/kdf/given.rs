@@ -29,7 +29,7 @@ pub(super) trait Given: Clone + 'static {
 
 /// The hash function that a parameter names, if it is one of ours.
 fn hash_of(param: &Param) -> Option<Hash> {
-    param.text().and_then(Hash::of)
+    param.text().and_then(Hash::named)
 }
 
 /// Whether a parameter leaves it to libcrypto which of several implementations is fetched.

@@ -12,22 +12,22 @@ const VALUE_MAX: usize = 48;
 
 /// The hash functions of TLS 1.2 and 1.3 that are computed here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Hash {
+pub(crate) enum Hash {
     Sha256,
     Sha384,
 }
 
 /// A digest's value, of which the first [`Hash::len`] bytes count; wiped when dropped.
-pub(super) type Value = Zeroizing<[u8; VALUE_MAX]>;
+pub(crate) type Value = Zeroizing<[u8; VALUE_MAX]>;
 
 /// Room for a value.
-pub(super) fn zeros() -> Value {
+pub(crate) fn zeros() -> Value {
     Zeroizing::new([0; VALUE_MAX])
 }
 
 impl Hash {
     /// By any of the names that the default provider knows it by.
-    pub(super) fn of(name: &str) -> Option<Self> {
+    pub(super) fn named(name: &str) -> Option<Self> {
         let is_one_of = |names: &[&str]| names.iter().any(|other| name.eq_ignore_ascii_case(other));
         if is_one_of(&["SHA2-256", "SHA256", "SHA-256"]) {
             Some(Self::Sha256)
@@ -46,7 +46,7 @@ impl Hash {
     }
 
     /// Bytes of its values.
-    pub(super) fn len(self) -> usize {
+    pub(crate) fn len(self) -> usize {
         match self {
             Self::Sha256 => 32,
             Self::Sha384 => 48,
@@ -63,23 +63,21 @@ impl Hash {
         }
     }
 
-    /// The hash of nothing.
-    pub(super) fn of_nothing(self) -> Value {
-        let mut value = zeros();
-        // SAFETY: room for the longer of both values; no input.
+    /// The hash of these bytes, into a place that its caller wipes.
+    pub(crate) fn of(self, bytes: &[u8], value: &mut Value) {
+        // SAFETY: bytes of the length they say; room for the longer of both values.
         unsafe {
             match self {
-                Self::Sha256 => SHA256(ptr::null(), 0, value.as_mut_ptr()),
-                Self::Sha384 => SHA384(ptr::null(), 0, value.as_mut_ptr()),
+                Self::Sha256 => SHA256(bytes.as_ptr(), bytes.len(), value.as_mut_ptr()),
+                Self::Sha384 => SHA384(bytes.as_ptr(), bytes.len(), value.as_mut_ptr()),
             }
         };
-        value
     }
 }
 
 /// HMAC under one key; wiped when dropped.
 #[allow(clippy::large_enum_variant, reason = "it is made on the stack, for one derivation")]
-pub(super) enum Hmac {
+pub(crate) enum Hmac {
     Library(LibraryHmac),
     /// Of SHA-384, where that is faster than the library's.
     #[cfg(target_arch = "x86_64")]
@@ -88,7 +86,7 @@ pub(super) enum Hmac {
 
 impl Hmac {
     /// Runs something with HMAC under this key, which stays where it is and is wiped there. None only where that answers so, or AWS-LC fails.
-    pub(super) fn with<T>(hash: Hash, key: &[u8], run: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
+    pub(crate) fn with<T>(hash: Hash, key: &[u8], run: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
         let mut hmac = Self::new(hash);
         let done = if hmac.set_key(hash, key) { run(&mut hmac) } else { None };
         hmac.wipe_stack();
@@ -127,7 +125,7 @@ impl Hmac {
     }
 
     /// The MAC of these parts, one after the other, into a place that its caller wipes: handed out by value, each move would leave a copy.
-    pub(super) fn of(&mut self, parts: &[&[u8]], value: &mut Value) -> Option<()> {
+    pub(crate) fn of(&mut self, parts: &[&[u8]], value: &mut Value) -> Option<()> {
         match self {
             Self::Library(hmac) => hmac.of(parts, value),
             #[cfg(target_arch = "x86_64")]
@@ -140,7 +138,7 @@ impl Hmac {
 }
 
 /// HMAC of AWS-LC.
-pub(super) struct LibraryHmac {
+pub(crate) struct LibraryHmac {
     context: HMAC_CTX,
     is_fresh: bool,
 }

@@ -15,7 +15,7 @@
 
 mod derive;
 mod given;
-mod hmac;
+pub(crate) mod hmac;
 
 use crate::delegate::{Delegate, call, functions};
 use crate::ffi::ids::{kdf as id, operation};

@@ -47,6 +47,7 @@ fn is_known(param: &Param) -> bool {
             | b"oaep-label"
             | b"tls-client-version"
             | b"tls-negotiated-version"
+            | b"implicit-rejection"
     )
 }
 

@@ -10,7 +10,7 @@ const NAME_MAX: usize = 50;
 /// Questions to a twin's `get_ctx_params`: the twin checks and keeps every setting, so its answer cannot be out of step with what it would do.
 pub(super) struct Question {
     number: [c_int; 2],
-    unsigned: [c_uint; 2],
+    unsigned: [c_uint; 3],
     size: usize,
     name: [[u8; NAME_MAX]; 2],
     pointer: *const u8,
@@ -20,7 +20,7 @@ pub(super) struct Question {
 impl Question {
     /// Room for answers; boxed, because the questions point into it.
     pub(super) fn new() -> Box<Self> {
-        Box::new(Self { number: [0; 2], unsigned: [0; 2], size: 0, name: [[0; NAME_MAX]; 2], pointer: ptr::null(), params: Vec::new() })
+        Box::new(Self { number: [0; 2], unsigned: [0; 3], size: 0, name: [[0; NAME_MAX]; 2], pointer: ptr::null(), params: Vec::new() })
     }
 
     fn push(&mut self, key: &'static CStr, data_type: c_uint, data: *mut c_void, size: usize) {
@@ -33,8 +33,9 @@ impl Question {
         self.push(key, INTEGER, data, size_of::<c_int>());
     }
 
-    /// Asks for an `unsigned int`.
-    pub(super) fn unsigned(&mut self, slot: usize, key: &'static CStr) {
+    /// Asks for an `unsigned int`, which is `default` for who does not know it.
+    pub(super) fn unsigned(&mut self, slot: usize, key: &'static CStr, default: c_uint) {
+        self.unsigned[slot] = default;
         let data = (&raw mut self.unsigned[slot]).cast();
         self.push(key, UNSIGNED_INTEGER, data, size_of::<c_uint>());
     }

@@ -48,13 +48,9 @@ pub(super) fn pss(digest: &[u8], salt: &[u8], length: usize, hash: HashFn<'_>, m
 
 #[cfg(test)]
 mod tests {
+    use super::super::hex;
     use super::*;
     use crate::pkey::evp::{Digest, Hash};
-
-    fn hex(text: &str) -> Vec<u8> {
-        let digits: Vec<u8> = text.bytes().filter(u8::is_ascii_hexdigit).collect();
-        digits.chunks(2).map(|pair| u8::from_str_radix(core::str::from_utf8(pair).unwrap(), 16).unwrap()).collect()
-    }
 
     #[test]
     fn pkcs1_has_its_shape_and_its_limit() {

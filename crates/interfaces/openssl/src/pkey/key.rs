@@ -227,6 +227,14 @@ impl Key {
         self.found.get_or_init(|| Box::new(find())).as_ref()
     }
 
+    /// The private exponent of an RSA key that engines know; none of a vault's.
+    pub(super) fn private_exponent(&self) -> Option<&[u8]> {
+        match self.parts()? {
+            Parts::Rsa(_, key) => Some(&key.private_exponent),
+            Parts::Curve(..) => None,
+        }
+    }
+
     fn curve(&self) -> Option<&Curve> {
         match self.parts()? {
             Parts::Curve(curve) => Some(curve),

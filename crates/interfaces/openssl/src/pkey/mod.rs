@@ -17,7 +17,7 @@
 //!   get out of step;
 //! - an engine that fails, for whatever reason, is no failure: the twin does the operation;
 //! - after an RSA block is decrypted nothing branches on it: removing its padding is left to the constant-time functions of libcrypto or done in
-//!   constant time here (`tls`), and the twin is not asked again.
+//!   constant time here (`tls`, `rejection`), and the twin is not asked again.
 
 mod asynchronous;
 mod begun;
@@ -37,6 +37,7 @@ mod native;
 mod nist;
 mod pairs;
 mod parts;
+mod rejection;
 mod signature;
 mod tls;
 mod twin;
@@ -85,3 +86,10 @@ pub static KEYEXCH: Table<&[AlgorithmEntry]> = Table(&[
     AlgorithmEntry::new(c"X25519:1.3.101.110", exchange::X25519_EXCHANGE.0),
     AlgorithmEntry::END,
 ]);
+
+/// Bytes from hexadecimal digits, between which there may be white space.
+#[cfg(test)]
+fn hex(digits: &str) -> Vec<u8> {
+    let digits: Vec<u32> = digits.chars().filter_map(|digit| digit.to_digit(16)).collect();
+    digits.chunks(2).map(|pair| (pair[0] << 4 | pair[1]) as u8).collect()
+}

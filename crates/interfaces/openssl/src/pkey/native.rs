@@ -5,6 +5,7 @@ use super::context::Question;
 use super::evp::{Digest, Hash, remove_oaep, remove_pkcs1};
 use super::gather::compute;
 use super::key::Key;
+use super::rejection::MadeUp;
 use super::twin::{CipherFns, SignatureFns};
 use super::{der, emsa, tls};
 use crate::random::{random, random_secret};
@@ -162,30 +163,28 @@ impl Decrypted {
 }
 
 /// How an RSA ciphertext is to be decrypted.
-fn cipher_state(fns: &CipherFns, twin: *mut c_void) -> Option<Box<Question>> {
+fn cipher_state(fns: &CipherFns, twin: *mut c_void, rejects: bool) -> Option<Box<Question>> {
     let mut question = Question::new();
     question.number(0, c"pad-mode");
     question.name(0, c"digest");
     question.name(1, c"mgf1-digest");
-    question.unsigned(0, c"tls-client-version");
-    question.unsigned(1, c"tls-negotiated-version");
+    question.unsigned(0, c"tls-client-version", 0);
+    question.unsigned(1, c"tls-negotiated-version", 0);
+    question.unsigned(2, c"implicit-rejection", rejects.into());
     question.pointer(c"oaep-label");
     question.ask(twin, fns.get_ctx_params?)?;
     Some(question)
 }
 
-/// The decrypted block, one modulus long, its padding still on. The ciphertext may lack leading zeros.
+/// The decrypted block, one modulus long, its padding still on.
 fn decrypted_block(session: &Session, ciphertext: &[u8]) -> Option<SecretBytes> {
-    let modulus = session.params().algorithm().output_len(0);
-    let mut input = vec![0; modulus.checked_sub(ciphertext.len())?];
-    input.extend_from_slice(ciphertext);
-    let mut block = SecretBytes::zeroed(modulus);
-    (compute(session, &input, &mut block, &mut [])? == modulus).then_some(block)
+    let mut block = SecretBytes::zeroed(ciphertext.len());
+    (compute(session, ciphertext, &mut block, &mut [])? == block.len()).then_some(block)
 }
 
 /// Decrypts with RSA into `out`. From the moment the block is there, nothing branches on it; `None` comes only before.
 ///
-/// `rejects` says that this libcrypto answers a bad PKCS#1 padding with made-up text (implicit rejection, OpenSSL 3.2): that is the twin's to do.
+/// `rejects` says that this libcrypto answers a bad PKCS#1 padding with made-up text unless it is told not to (implicit rejection, OpenSSL 3.2).
 pub(super) fn rsa_decrypt(
     key: &Key,
     fns: &CipherFns,
@@ -197,22 +196,30 @@ pub(super) fn rsa_decrypt(
 ) -> Option<Decrypted> {
     let session = key.private_session()?;
     let modulus = session.params().algorithm().output_len(0);
-    let state = cipher_state(fns, twin)?;
+    let state = cipher_state(fns, twin, rejects)?;
     let padding = state.number_of(0);
     let needed = if padding == WITH_TLS { tls::PREMASTER } else { modulus };
-    if out.len() < needed || (padding == PKCS1 && rejects) {
+    // Nothing is no number to some versions of libcrypto.
+    if out.len() < needed || ciphertext.is_empty() {
         return None;
     }
+    // It may lack leading zeros.
+    let ciphertext = [&vec![0; modulus.checked_sub(ciphertext.len())?], ciphertext].concat();
     match padding {
-        PKCS1 => Some(Decrypted::from(remove_pkcs1(&decrypted_block(session, ciphertext)?, &mut out[..modulus]), before)),
+        PKCS1 if state.unsigned_of(2) > 0 => {
+            let made_up = MadeUp::new(key.private_exponent()?, &ciphertext)?;
+            let length = made_up.unless_padded(&decrypted_block(session, &ciphertext)?, &mut out[..modulus]);
+            Some(Decrypted { done: 1, length })
+        }
+        PKCS1 => Some(Decrypted::from(remove_pkcs1(&decrypted_block(session, &ciphertext)?, &mut out[..modulus]), before)),
         NONE => {
-            out[..modulus].copy_from_slice(&decrypted_block(session, ciphertext)?);
+            out[..modulus].copy_from_slice(&decrypted_block(session, &ciphertext)?);
             Some(Decrypted { done: 1, length: modulus })
         }
         OAEP => {
             let digest = Digest::named(Some(state.name_of(0)).filter(|name| !name.is_empty()).unwrap_or("SHA1"))?;
             let mask = Some(state.name_of(1)).filter(|name| !name.is_empty()).map_or(Some(digest.clone()), Digest::named)?;
-            let block = decrypted_block(session, ciphertext)?;
+            let block = decrypted_block(session, &ciphertext)?;
             Some(Decrypted::from(remove_oaep(&block, out, state.octets_of(), &digest, &mask), before))
         }
         WITH_TLS if state.unsigned_of(0) > 0 => {
@@ -220,7 +227,7 @@ pub(super) fn rsa_decrypt(
             if !random_secret(&mut *fallback) {
                 return None;
             }
-            let block = decrypted_block(session, ciphertext)?;
+            let block = decrypted_block(session, &ciphertext)?;
             let secret = Zeroizing::new(tls::premaster(&block, &fallback, state.unsigned_of(0), state.unsigned_of(1))?);
             out[..tls::PREMASTER].copy_from_slice(&*secret);
             Some(Decrypted { done: 1, length: tls::PREMASTER })

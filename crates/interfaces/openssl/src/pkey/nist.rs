@@ -179,11 +179,8 @@ impl Nist {
 
 #[cfg(test)]
 mod tests {
+    use super::super::hex;
     use super::*;
-
-    fn hex(text: &str) -> Vec<u8> {
-        text.as_bytes().chunks(2).map(|pair| u8::from_str_radix(core::str::from_utf8(pair).unwrap(), 16).unwrap()).collect()
-    }
 
     /// The generators (SP 800-186), and what both parties send in RFC 5903 s8.1 and s8.2.
     const POINTS: [(Nist, [&str; 3]); 2] = [
