@@ -16,6 +16,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any
+from urllib.parse import urlsplit
 
 try:
     import ray as _ray  # noqa: F401
@@ -119,7 +120,24 @@ def _url(given: str | os.PathLike[str]) -> str:
     path = text.removeprefix("file://")
     if path != text and not path.startswith("/"):
         raise _BadArgument(f"{text}: it is on no machine by name; a folder's URL is file:// and its path, which begins with /")
-    return path if "://" in path else os.path.abspath(path)
+    return _store_url(path) if "://" in path else os.path.abspath(path)
+
+
+def _store_url(url: str) -> str:
+    """Messages and logs name it whole; and a store takes what follows a question mark for no part of a name."""
+    try:
+        parts = urlsplit(url)
+    except ValueError as error:
+        raise _BadArgument(f"a source or target is no URL: {error}") from error
+    if parts.password is not None:
+        raise _BadArgument(
+            f"{parts.scheme}://…@{parts.netloc.rpartition('@')[2]}: a password in a URL would be in every message; give it in the environment, or in"
+            " source_options or target_options"
+        )
+    if parts.query or parts.fragment:
+        place = f"{parts.scheme}://{parts.netloc}{parts.path}"
+        raise _BadArgument(f"{place}: a store's URL ends with its path; write ? as %3F and # as %23 if they belong to a name, and give credentials in the environment")
+    return url
 
 
 def _file(name: str, given: str | os.PathLike[str] | None) -> str | None:
