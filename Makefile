@@ -1,5 +1,5 @@
 # The two commands of the README, and the ones behind them. Everything installs what it needs by itself.
-.PHONY: help demo test unit arm avx512 programs python wheel evp-test cyclone-test bench build install setup fmt lint docs
+.PHONY: help demo test unit arm avx512 programs python wheel evp-test openssl-versions cyclone-test bench build install setup fmt lint docs
 .DEFAULT_GOAL := help
 
 help:           ## this list
@@ -38,6 +38,9 @@ wheel: setup    ## the Python package as a wheel, in target/wheels
 
 evp-test: build ## OpenSSL's own evp_test data through the provider (downloads and builds Debian's source package)
 	@crates/interfaces/openssl/tests/evp-test.sh
+
+openssl-versions: build ## the provider with OpenSSL 3.5 and 3.6, in later Debians (root; fetches some 2 GB; minutes)
+	@tests/openssl-versions.sh
 
 cyclone-test: setup ## Cyclone DDS' own security tests against the plug-in (downloads and builds Debian's source package; libcunit1-dev)
 	@crates/interfaces/dds/cyclone/tests/cyclone-suites.py

@@ -85,14 +85,17 @@ impl Functions {
     pub(crate) fn get() -> Result<&'static Self> {
         static FUNCTIONS: OnceLock<core::result::Result<Functions, String>> = OnceLock::new();
         let found = FUNCTIONS.get_or_init(|| Self::load().map_err(|error| error.to_string()));
-        found.as_ref().map_err(|reason| Error::Unavailable { what: format!("{NAME} (libcrypto.so.3 of OpenSSL 3): {reason}") })
+        found
+            .as_ref()
+            .map_err(|reason| Error::Unavailable { what: format!("{NAME} (libcrypto.so.3 of OpenSSL 3, or OpenSSL 4's): {reason}") })
     }
 
     fn load() -> core::result::Result<Self, libloading::Error> {
         // SAFETY: OpenSSL's initialisers have no requirements; its functions have the types of its headers. The context is never freed.
         unsafe {
             // What its threads have left in it must not be called after it is gone.
-            let library = Box::leak(Box::new(Library::new("libcrypto.so.3")?));
+            let library = Library::new("libcrypto.so.3").or_else(|missing| Library::new("libcrypto.so.4").map_err(|_| missing))?;
+            let library = Box::leak(Box::new(library));
             let mut functions = Self::of(library)?;
             functions.library = (functions.OSSL_LIB_CTX_new)();
             // To load one is to lose the default one, unless it is named as well. The legacy one may be missing: its ciphers then are.

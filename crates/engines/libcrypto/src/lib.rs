@@ -1,6 +1,6 @@
-//! Ciphers, AEADs, digests and MACs of the system's OpenSSL 3, as a rival in `bywash bench`.
+//! Ciphers, AEADs, digests and MACs of the system's OpenSSL 3 or 4, as a rival in `bywash bench`.
 //!
-//! `libcrypto.so.3` is loaded at run time; without it everything says so. Algorithms are fetched into a library context of our own with its default
+//! `libcrypto.so.3`, or where there is none `libcrypto.so.4`, is loaded at run time; without them everything says so. Algorithms are fetched into a library context of our own with its default
 //! and legacy providers: what `openssl.cnf` names, Bywash's own provider among it, is not measured by mistake. The names are those of
 //! [`Algorithm`](bywash_core::Algorithm), which OpenSSL shares.
 //!
@@ -21,7 +21,7 @@ const NAME: &str = "openssl";
 /// Its version as it names itself: `OpenSSL 3.0.22 ...`.
 ///
 /// # Errors
-/// [`Error::Unavailable`] without `libcrypto.so.3`.
+/// [`Error::Unavailable`] without `libcrypto.so.3` and `libcrypto.so.4`.
 pub fn version() -> Result<String> {
     let functions = Functions::get()?;
     // SAFETY: the function returns a static string for any number; 0 is OPENSSL_VERSION.

@@ -3,16 +3,14 @@
 //! The program's own contexts cannot be used for that: they would route the work back here. Nor is the configuration file read
 //! again, because a new library context reads none unless told to.
 
-use crate::ffi::libcrypto::{OSSL_LIB_CTX, OSSL_LIB_CTX_free, OSSL_LIB_CTX_new, OSSL_PROVIDER, OSSL_PROVIDER_load};
+use crate::ffi::libcrypto::{
+    OSSL_LIB_CTX, OSSL_LIB_CTX_free, OSSL_LIB_CTX_new, OSSL_PROVIDER, OSSL_PROVIDER_get0_provider_ctx, OSSL_PROVIDER_load,
+    OSSL_PROVIDER_query_operation,
+};
 use crate::ffi::{AlgorithmEntry, DispatchEntry};
 use core::ffi::{CStr, c_int, c_void};
 use core::ptr::NonNull;
 use once_cell::race::OnceBox;
-
-unsafe extern "C" {
-    fn OSSL_PROVIDER_query_operation(provider: *const OSSL_PROVIDER, operation: c_int, no_cache: *mut c_int) -> *const AlgorithmEntry;
-    fn OSSL_PROVIDER_get0_provider_ctx(provider: *const OSSL_PROVIDER) -> *mut c_void;
-}
 
 /// A private library context with the default provider in it.
 pub struct Delegate {

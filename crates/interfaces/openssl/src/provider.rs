@@ -3,6 +3,7 @@
 use crate::delegate::Delegate;
 use crate::errors::{REASON_STRINGS, Reason, connect, disconnect, raise};
 use crate::ffi::ids::{core as id, operation};
+use crate::ffi::libcrypto;
 use crate::ffi::{AlgorithmEntry, Callback, CoreHandle, DispatchEntry, Function, Param, ParamsMut, Table, guard};
 use crate::{ciphers, kdf, keys, pkey};
 use bywash_client::{Client, Config, Route, parse_keep};
@@ -200,8 +201,8 @@ fn be_quiet() {
 
 /// Entry point: what libcrypto calls when the module is loaded.
 ///
-/// It does not fail: a first-listed provider that fails to load would break every program under this configuration. What cannot be had
-/// is not offered, and libcrypto goes on to the next provider.
+/// It does not fail where libcrypto's functions can be found: a first-listed provider that fails to load would break every program under this configuration. What
+/// cannot be had is not offered, and libcrypto goes on to the next provider.
 ///
 /// # Safety
 /// Called by libcrypto, with the arguments that provider(7) describes.
@@ -218,6 +219,10 @@ pub unsafe extern "C" fn OSSL_provider_init(
         let length = (0..1024).take_while(|&index| unsafe { (*input.add(index)).id } != 0).count();
         // SAFETY: so many entries are there.
         let entries = unsafe { slice::from_raw_parts(input, length) };
+        let core = entries.iter().find_map(|entry| entry.function);
+        if !libcrypto::attach(core.map_or(ptr::null(), |function| function as *const c_void)) {
+            return 0;
+        }
         // SAFETY: the entries come with the handle.
         unsafe { connect(handle, entries) };
         let offered = |id| entries.iter().find(|entry| entry.id == id).and_then(|entry| entry.function);

@@ -5,26 +5,12 @@ use crate::ffi::Param;
 use crate::ffi::libcrypto::{
     EVP_DigestFinal_ex, EVP_DigestInit_ex2, EVP_DigestUpdate, EVP_MD, EVP_MD_CTX, EVP_MD_CTX_copy_ex, EVP_MD_CTX_free,
     EVP_MD_CTX_get_params, EVP_MD_CTX_new, EVP_MD_CTX_set_params, EVP_MD_fetch, EVP_MD_free, EVP_MD_get_size, EVP_MD_is_a,
+    RSA_padding_check_PKCS1_OAEP_mgf1, RSA_padding_check_PKCS1_type_2,
 };
-use core::ffi::{CStr, c_int, c_uchar};
+use core::ffi::{CStr, c_int};
 use core::ptr::{self, NonNull};
 use std::ffi::CString;
 use std::sync::{Arc, RwLock};
-
-unsafe extern "C" {
-    fn RSA_padding_check_PKCS1_type_2(to: *mut c_uchar, tlen: c_int, from: *const c_uchar, flen: c_int, rsa_len: c_int) -> c_int;
-    fn RSA_padding_check_PKCS1_OAEP_mgf1(
-        to: *mut c_uchar,
-        tlen: c_int,
-        from: *const c_uchar,
-        flen: c_int,
-        num: c_int,
-        label: *const c_uchar,
-        label_len: c_int,
-        md: *const EVP_MD,
-        mgf1: *const EVP_MD,
-    ) -> c_int;
-}
 
 /// The digests that signatures of ours know: OpenSSL's name, and the `DigestInfo` in front of the value (RFC 8017 s9.2 note 1; the
 /// SHA-3 object identifiers are NIST's 2.16.840.1.101.3.4.2.7 to .10; MD5-SHA1 of TLS 1.0 has none).

@@ -2,18 +2,9 @@
 //! `X25519` must offer their groups, or handshakes find none. Ours are the default provider's, as it describes them.
 
 use super::twin::Twin;
-use crate::ffi::libcrypto::OSSL_PROVIDER;
+use crate::ffi::libcrypto::OSSL_PROVIDER_get_capabilities;
 use crate::ffi::{Callback, Param, Params, guard};
 use core::ffi::{CStr, c_char, c_int, c_void};
-
-unsafe extern "C" {
-    fn OSSL_PROVIDER_get_capabilities(
-        provider: *const OSSL_PROVIDER,
-        capability: *const c_char,
-        callback: Callback,
-        arg: *mut c_void,
-    ) -> c_int;
-}
 
 /// Who wants to hear of our groups.
 struct Listener {

@@ -71,7 +71,7 @@ impl Drop for Context {
 fn is_known(param: &Param) -> bool {
     matches!(
         param.name().to_bytes(),
-        b"digest" | b"properties" | b"pad-mode" | b"mgf1-digest" | b"mgf1-properties" | b"saltlen" | b"digest-size"
+        b"digest" | b"properties" | b"pad-mode" | b"mgf1-digest" | b"mgf1-properties" | b"saltlen" | b"digest-size" | b"tls-version"
     )
 }
 
@@ -110,11 +110,13 @@ impl Context {
     /// `digest` is null or a C string.
     unsafe fn begin_to_sign(&mut self, digest: *const c_char, key: Data, params: *const Param) -> c_int {
         // SAFETY: null or one of our keys; null or libcrypto's array; as the caller says.
-        let (given, is_plain, name) = unsafe {
-            let is_plain = self.fresh && Params::new(params).is_empty();
-            (Handle::key(key), is_plain, (!digest.is_null()).then(|| CStr::from_ptr(digest)))
-        };
-        let plain = given.zip(name).filter(|_| is_plain && matches!(self.kind, Kind::Rsa | Kind::Ec));
+        let (given, params_given, name) =
+            unsafe { (Handle::key(key), Params::new(params), (!digest.is_null()).then(|| CStr::from_ptr(digest))) };
+        // What libssl 4 adds: to keys of these kinds it says nothing.
+        let adds_nothing =
+            |param: &Param| param.is(c"tls-version") || param.is(c"digest") && param.utf8() == name.and_then(|name| name.to_str().ok());
+        let is_plain = self.fresh && matches!(self.kind, Kind::Rsa | Kind::Ec) && params_given.iter().all(adds_nothing);
+        let plain = given.zip(name).filter(|_| is_plain);
         if let Some((key, name)) = &plain
             && let Some(begun) = key.begun(name)
             && self.turn_into_copy(begun)
