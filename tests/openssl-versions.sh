@@ -64,7 +64,7 @@ programs() {
             status=1
             cat "$root.log"
         }
-        grep -H --label "openssl-versions: $suite: $(basename "${test%-*}")" "^test result" "$root.log"
+        sed -n "s/^test result: /openssl-versions: $suite: $(basename "${test%-*}"): /p" "$root.log"
     done <<<"$tests"
     for script in real-programs async-servers; do
         chroot "$root" sh -c "cd '$repository' && tests/$script.sh" || status=1

@@ -240,6 +240,13 @@ fn ecdsa_signatures_verify_in_both_directions() {
             assert!(!ours.digest_verify(digest, none(), MESSAGE, &theirs[..theirs.len() - 1]));
         }
         assert!(ours.sign(none(), b"tiny").is_some_and(|signature| !signature.is_empty()));
+        // What OpenSSL knows since 3.2, and earlier ones pass over: how nonces come about. At random they are anyway.
+        for (random, native) in [(0, native), (1, 0)] {
+            let settings = || none().number(c"nonce-type", random);
+            let (signature, counted) = counting(&pair.bywash, sign, || ours.digest_sign("SHA256", settings(), &[MESSAGE]).unwrap());
+            assert_eq!(counted, native, "{group} {random}");
+            assert!(plain.digest_verify("SHA256", none(), MESSAGE, &signature), "{group} {random}");
+        }
     }
 }
 
@@ -316,6 +323,26 @@ fn secrets_are_agreed_in_both_directions() {
         let (secret, native) = counting(&pair.bywash, counter, || ours.derive(&peer, none()).unwrap());
         assert_eq!(secret, expected, "{name}");
         assert_eq!(native, u64::from(algorithm.is_some()));
+    }
+}
+
+#[test]
+fn raw_private_keys_are_an_engines() {
+    let pair = Pair::new();
+    let import = |library: &Library, bytes: &[u8]| library.import("X25519", KEYPAIR, none().octets(c"priv", bytes).as_ptr());
+    let peer = pair.plain.x25519();
+    // One as it is kept, and one with bits that are cleared first (RFC 7748 s5).
+    for bytes in [[64; 32], [0xFF; 32]] {
+        let theirs = import(&pair.plain, &bytes).unwrap();
+        let (ours, native) = counting(&pair.bywash, Algorithm::X25519Public, || import(&pair.bywash, &bytes).unwrap());
+        assert_eq!((ours.encoded_public(), native), (theirs.encoded_public(), 1));
+        assert!(ours.transfer("X25519", KEYPAIR, &pair.plain).is(&theirs));
+        let there = peer.transfer("X25519", PUBLIC, &pair.bywash);
+        let (secret, native) = counting(&pair.bywash, Algorithm::X25519, || ours.derive(&there, none()));
+        assert_eq!((secret, native), (theirs.derive(&peer, none()), 1));
+    }
+    for bytes in [&[7; 31][..], &[7; 33], &[]] {
+        assert_eq!(import(&pair.bywash, bytes).is_some(), import(&pair.plain, bytes).is_some(), "{}", bytes.len());
     }
 }
 

@@ -67,7 +67,8 @@ unsafe extern "C" fn import(data: Data, selection: c_int, params: *const Param) 
         // SAFETY: one of our keys.
         let Some(key) = (unsafe { Handle::key(data) }) else { return 0 };
         // SAFETY: libcrypto's array for the time of the call.
-        let plain = if key.is_empty() { Curve::from_params(key.kind(), selection, &unsafe { Params::new(params) }) } else { None };
+        let given = unsafe { Params::new(params) };
+        let plain = if key.is_empty() { Curve::from_params(key.kind(), key.client(), selection, &given) } else { None };
         if let Some(curve) = plain {
             // SAFETY: one of our keys.
             unsafe { Handle::replace(data, Key::plain(key.kind(), key.client().clone(), curve)) };

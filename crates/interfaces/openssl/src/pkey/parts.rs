@@ -69,6 +69,15 @@ impl Group {
         }
     }
 
+    /// The public value of a private key, by an engine. None sends the caller to the twin.
+    fn public_of(self, private: &SecretBytes, client: &Client) -> Option<Vec<u8>> {
+        let algorithm = self.public_value()?;
+        let session = client.session(SessionParams::new(algorithm, CoreKey::EcPrivate(private.clone())).ok()?).ok()?;
+        let mut public = vec![0; algorithm.output_len(0)];
+        compute(&session, &[], &mut public, &mut [])?;
+        Some(public)
+    }
+
     /// New private keys for agreements: one draw from the generator takes as long for many as for one.
     pub(super) fn private_keys(self, count: usize) -> Option<Vec<SecretBytes>> {
         let mut drawn = SecretBytes::zeroed(count * self.size());
@@ -218,11 +227,11 @@ impl Curve {
     }
 
     /// The parts in parameters that are to be imported, if they are plain: nothing in them that engines do not know.
-    pub(super) fn from_params(kind: Kind, selection: c_int, params: &Params<'_>) -> Option<Self> {
+    pub(super) fn from_params(kind: Kind, client: &Client, selection: c_int, params: &Params<'_>) -> Option<Self> {
         let curve = match kind {
             Kind::Rsa | Kind::Ed25519 => return None,
             Kind::Ec => Self::nist_from_params(selection, params)?,
-            Kind::X25519 => Self::x25519_from_params(selection, params)?,
+            Kind::X25519 => Self::x25519_from_params(client, selection, params)?,
         };
         Some(curve)
     }
@@ -248,14 +257,20 @@ impl Curve {
         (!wanted || curve.public.is_some()).then_some(curve)
     }
 
-    fn x25519_from_params(selection: c_int, params: &Params<'_>) -> Option<Self> {
+    fn x25519_from_params(client: &Client, selection: c_int, params: &Params<'_>) -> Option<Self> {
         let octets = |name| params.get(name).and_then(Param::octets).filter(|octets| octets.len() == 32);
         let known = |param: &Param| param.name() == c"pub" || param.name() == c"priv";
         if selection & SELECT_PUBLIC_KEY == 0 || !params.iter().all(known) {
             return None;
         }
-        let private = if selection & SELECT_PRIVATE_KEY != 0 && params.get(c"priv").is_some() { Some(octets(c"priv")?) } else { None };
-        Some(Self { group: Group::X25519, public: Some(octets(c"pub")?.to_vec()), private: private.map(SecretBytes::from) })
+        let private: Option<SecretBytes> =
+            if selection & SELECT_PRIVATE_KEY != 0 && params.get(c"priv").is_some() { Some(octets(c"priv")?.into()) } else { None };
+        let public = match (params.get(c"pub"), &private) {
+            // EVP_PKEY_new_raw_private_key(3) gives the private half alone.
+            (None, Some(private)) => Group::X25519.public_of(private, client)?,
+            _ => octets(c"pub")?.to_vec(),
+        };
+        Some(Self { group: Group::X25519, public: Some(public), private })
     }
 
     /// Parameters from which the twin makes the same key; none if there is nothing to import.
@@ -285,12 +300,8 @@ impl Curve {
         if let Some(Pair { private, public }) = pairs::take(group, client) {
             return Some(Self { group, public: Some(public), private: Some(private) });
         }
-        let algorithm = group.public_value()?;
         let private = group.private_keys(1)?.pop()?;
-        let session = client.session(SessionParams::new(algorithm, CoreKey::EcPrivate(private.clone())).ok()?).ok()?;
-        let mut public = vec![0; algorithm.output_len(0)];
-        compute(&session, &[], &mut public, &mut [])?;
-        Some(Self { group, public: Some(public), private: Some(private) })
+        Some(Self { group, public: Some(group.public_of(&private, client)?), private: Some(private) })
     }
 }
 

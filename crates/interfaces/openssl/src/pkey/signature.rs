@@ -67,12 +67,18 @@ impl Drop for Context {
     }
 }
 
+/// `OSSL_SIGNATURE_PARAM_NONCE_TYPE` of nonces at random, which engines make; others are of RFC 6979.
+const RANDOM_NONCE: u64 = 0;
+
 /// The settings that the twin can be asked for, or that have no bearing on the result.
 fn is_known(param: &Param) -> bool {
-    matches!(
-        param.name().to_bytes(),
-        b"digest" | b"properties" | b"pad-mode" | b"mgf1-digest" | b"mgf1-properties" | b"saltlen" | b"digest-size" | b"tls-version"
-    )
+    match param.name().to_bytes() {
+        b"digest" | b"properties" | b"pad-mode" | b"mgf1-digest" | b"mgf1-properties" | b"saltlen" | b"digest-size" | b"tls-version" => {
+            true
+        }
+        b"nonce-type" => param.number() == Some(RANDOM_NONCE),
+        _ => false,
+    }
 }
 
 impl Context {
