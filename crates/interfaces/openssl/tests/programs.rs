@@ -145,3 +145,12 @@ impl<'a> SharedLibrary<'a> {
 }
 // SAFETY: a library context is made to be shared by threads (OSSL_LIB_CTX(3)).
 unsafe impl Send for SharedLibrary<'_> {}
+
+/// It calls whichever has loaded it, OpenSSL 3's or 4's.
+#[test]
+fn the_module_is_linked_to_no_libcrypto() {
+    let output = Command::new("readelf").args(["--dynamic", "--wide"]).arg(module()).output().expect("binutils come with the C compiler");
+    let dynamic = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success() && dynamic.contains("[libc.so.6]"), "{dynamic}");
+    assert!(!dynamic.contains("libcrypto") && !dynamic.contains("libssl"), "{dynamic}");
+}

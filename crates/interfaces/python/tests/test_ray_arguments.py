@@ -26,9 +26,14 @@ def test_wrong_arguments_are_refused_by_name(seal, plain):
         ({"manifest": b"m"}, "manifest: b'm' is bytes"),
         ({"key_file": b"k"}, "key_file: b'k' is bytes"),
         ({"recipients": Path("r")}, "recipients: give a list"),
+        ({"source": "https://user:secret@host/x"}, "https://…@host: a password in a URL would be in every message"),
+        ({"target": "s3://lab/x?sig=secret"}, "s3://lab/x: a store's URL ends with its path"),
+        ({"target": "s3://lab/x#secret"}, "s3://lab/x: a store's URL ends with its path"),
+        ({"source": "s3://[lab"}, "a source or target is no URL"),
     ]:
-        with pytest.raises(bywash.BadArgument, match=said):
+        with pytest.raises(bywash.BadArgument, match=said) as refused:
             seal(**wrong)
+        assert "secret" not in str(refused.value)
 
 
 def test_options_that_are_no_json_are_refused_with_an_example(tmp_path, of_command):

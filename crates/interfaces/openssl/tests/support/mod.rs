@@ -1,6 +1,8 @@
 //! A program's view of libcrypto, safe enough for tests: one library context with Bywash first, one without.
 #![allow(dead_code, reason = "each test uses its own part of this")]
 
+pub(crate) mod pair;
+
 use bywash_core::Algorithm;
 use bywash_openssl::ffi::abi::OCTET_STRING;
 use bywash_openssl::ffi::libcrypto::*;
