@@ -22,6 +22,13 @@ command -v debootstrap >/dev/null || apt-get -qq install -y --no-install-recomme
 mirror=http://deb.debian.org/debian
 repository=$PWD
 
+# What its programs need of this machine; gone with this script.
+furnish() {
+    local root=$1
+    mkdir -p "$root$repository"
+    mount --bind "$repository" "$root$repository" && mount -t proc proc "$root/proc" && mount --bind /dev "$root/dev" && mount --bind /dev/shm "$root/dev/shm"
+}
+
 # Makes the root of a suite, with what the tests use there of programs.
 fetch() {
     local suite=$1 root=$2 base=$1
@@ -34,6 +41,7 @@ fetch() {
     # Servers that are installed must not start.
     printf '#!/bin/sh\nexit 101\n' >"$root/usr/sbin/policy-rc.d"
     chmod 755 "$root/usr/sbin/policy-rc.d"
+    furnish "$root" || return 1
     [ "$suite" = "$base" ] || echo "deb $mirror $suite main" >>"$root/etc/apt/sources.list"
     cp tests/packages.txt "$root/tmp/packages.txt"
     chroot "$root" env DEBIAN_FRONTEND=noninteractive SUITE="$suite" sh -eu -c '
@@ -82,12 +90,9 @@ for suite in "$@"; do
         echo "openssl-versions: fetching $suite"
         fetch "$suite" "$root" || { tail -5 "$root.log" >&2; skip "$suite cannot be fetched or installed (its log: $root.log)"; }
         touch "$root.done"
+    else
+        furnish "$root"
     fi
-    mkdir -p "$root$repository"
-    mount --bind "$repository" "$root$repository"
-    mount -t proc proc "$root/proc"
-    mount --bind /dev "$root/dev"
-    mount --bind /dev/shm "$root/dev/shm"
     echo "openssl-versions: $suite: $(chroot "$root" openssl version)"
     programs "$suite" "$root" || { status=1; echo "openssl-versions: $suite: FAILED"; }
 done
