@@ -2,6 +2,8 @@
 //!
 //! Uses are summed up per session for about two seconds, so that a busy server writes a line, not twenty thousand; openings, refusals and the
 //! owner's commands have a line each (openings and refusals up to a bound a second, and then their number). Nothing that was signed or decrypted is told.
+//!
+//! Where the log cannot be written, uses are kept and told once it can be: else who fills the disk would use a key unseen.
 
 use crate::keyring::KeySession;
 use crate::throttle::{Bucket, Throttle};
@@ -11,7 +13,7 @@ use rustix::fs::{FileType, Mode, OFlags};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::Write;
+use std::io::{Error as IoError, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::ops::AddAssign;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError, Weak};
@@ -19,14 +21,59 @@ use std::time::SystemTime;
 
 /// Openings and refusals that have a line of their own, a second, and ends of sessions: clients must not be able to fill the disk.
 const FEW: u32 = 200;
+/// Sums of ended sessions that are kept while the log cannot be written.
+const KEPT_MAX: usize = 4096;
 
 pub(crate) struct Audit {
     path: PathBuf,
-    file: Mutex<File>,
+    log: Mutex<Log>,
     open: Mutex<Vec<Weak<KeySession>>>,
     few: Mutex<(Bucket, u64)>,
     ends: Mutex<Ends>,
     failing: Throttle,
+}
+
+/// The log's file.
+struct Log {
+    file: File,
+    /// Whether its last line has no end: the disk was full in the midst of it.
+    is_cut: bool,
+}
+
+impl Log {
+    /// Appends a line and its end, apart from one that was cut.
+    fn append(&mut self, mut line: Vec<u8>) -> std::io::Result<()> {
+        line.push(b'\n');
+        if self.is_cut {
+            line.insert(0, b'\n');
+        }
+        let mut rest = &line[..];
+        while !rest.is_empty() {
+            // One call for a line, so that lines of several writers never mix.
+            match self.file.write(rest) {
+                Ok(0) => return Err(ErrorKind::WriteZero.into()),
+                Ok(written) => {
+                    rest = &rest[written..];
+                    self.is_cut = !rest.is_empty();
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether a log of before ends in the midst of a line. One that cannot be read is taken for whole.
+fn is_cut(path: &Path) -> bool {
+    let last = || {
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+        let (mut file, mut last) = (File::from(rustix::fs::open(path, flags, Mode::empty())?), [0]);
+        file.seek(SeekFrom::End(-1))?;
+        file.read_exact(&mut last)?;
+        Ok::<_, IoError>(last)
+    };
+    last().is_ok_and(|last| last != *b"\n")
 }
 
 /// What sessions counted last, before they ended.
@@ -142,22 +189,25 @@ impl Audit {
         if !ours || !FileType::from_raw_mode(stat.st_mode).is_file() {
             return Err(refuse("others may write it, or it is no file; name another place, or `chown` and `chmod` it".into()));
         }
-        let file = Mutex::new(file.into());
-        let few = Mutex::new((Bucket::new(FEW), 0));
-        let ends = Mutex::new(Ends { alone: Bucket::new(FEW), summed: BTreeMap::new() });
-        Ok(Self { path: path.to_owned(), file, open: Mutex::default(), few, ends, failing: Throttle::default() })
+        Ok(Self::into_file(path, file.into(), is_cut(path)))
     }
 
-    /// Writes a line; a log that cannot be written is an error in the broker's own.
-    pub(crate) fn write(&self, line: &Line<'_>) {
-        let mut text = serde_json::to_vec(line).unwrap_or_default();
-        text.push(b'\n');
-        // One call for a line, so that lines of several writers never mix.
-        if let Err(error) = lock(&self.file).write_all(&text)
+    pub(crate) fn into_file(path: &Path, file: File, is_cut: bool) -> Self {
+        let log = Mutex::new(Log { file, is_cut });
+        let few = Mutex::new((Bucket::new(FEW), 0));
+        let ends = Mutex::new(Ends { alone: Bucket::new(FEW), summed: BTreeMap::new() });
+        Self { path: path.to_owned(), log, open: Mutex::default(), few, ends, failing: Throttle::default() }
+    }
+
+    /// Writes a line; gives whether it did. A log that cannot be written is an error in the broker's own.
+    pub(crate) fn write(&self, line: &Line<'_>) -> bool {
+        let written = lock(&self.log).append(serde_json::to_vec(line).unwrap_or_default());
+        if let Err(error) = &written
             && let Some(unsaid) = self.failing.pass()
         {
             tracing::error!(unsaid, "the audit log {} cannot be written: {error}", self.path.display());
         }
+        written.is_ok()
     }
 
     /// Writes a line that clients cause, if there are not too many of them; gives whether it did.
@@ -165,20 +215,20 @@ impl Audit {
         let mut few = lock(&self.few);
         let said = few.0.take(1.0);
         if said {
-            line.unsaid = std::mem::take(&mut few.1);
-            self.write(&line);
+            line.unsaid = few.1;
+            few.1 = if self.write(&line) { 0 } else { few.1 + 1 };
         } else {
             few.1 += 1;
         }
         said
     }
 
-    /// Writes what a session counted last, with what others did if there are too many of them.
+    /// Writes what a session counted last, with what others did if there are too many of them or it cannot be written now.
     pub(crate) fn end(&self, line: Line<'_>, counts: Counts) {
-        let mut ends = lock(&self.ends);
-        if ends.alone.take(1.0) {
-            drop(ends);
-            return self.write(&Line { counts: Some(counts), ..line });
+        let line = Line { counts: Some(counts), ..line };
+        let alone = lock(&self.ends).alone.take(1.0);
+        if alone && self.write(&line) {
+            return;
         }
         let summed = Summed {
             key: line.key.to_owned(),
@@ -188,7 +238,7 @@ impl Audit {
             comm: line.comm.to_owned(),
             algorithm: line.algorithm.map(str::to_owned),
         };
-        *ends.summed.entry(summed).or_default() += counts;
+        *lock(&self.ends).summed.entry(summed).or_default() += counts;
     }
 
     /// Whether there is something that no line says yet.
@@ -197,10 +247,18 @@ impl Audit {
     }
 
     fn write_summed(&self) {
-        let summed = std::mem::take(&mut lock(&self.ends).summed);
-        for (Summed { key, fingerprint, group, peer: [pid, uid, gid], comm, algorithm }, counts) in &summed {
+        let mut summed = std::mem::take(&mut lock(&self.ends).summed);
+        while let Some(first) = summed.first_entry() {
+            let (Summed { key, fingerprint, group, peer: [pid, uid, gid], comm, algorithm }, counts) = (first.key(), *first.get());
             let line = Line::new("use", key, Peer { pid: *pid, uid: *uid, gid: *gid }, comm);
-            self.write(&Line { fingerprint, group: *group, algorithm: algorithm.as_deref(), counts: Some(*counts), ..line });
+            if !self.write(&Line { fingerprint, group: *group, algorithm: algorithm.as_deref(), counts: Some(counts), ..line }) {
+                break;
+            }
+            first.remove();
+        }
+        let mut ends = lock(&self.ends);
+        for (left, counts) in summed.into_iter().take(KEPT_MAX) {
+            *ends.summed.entry(left).or_default() += counts;
         }
     }
 
@@ -223,5 +281,82 @@ impl Audit {
 impl Drop for Audit {
     fn drop(&mut self) {
         self.write_summed();
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use rustix::fd::OwnedFd;
+    use rustix::fs::{OFlags, fcntl_setfl};
+
+    /// A log that takes no more until it is read, and what reads it.
+    pub(crate) fn full() -> (Audit, File) {
+        let (reads, writes) = std::io::pipe().unwrap();
+        let (reads, writes) = (OwnedFd::from(reads), OwnedFd::from(writes));
+        [&reads, &writes].into_iter().for_each(|end| fcntl_setfl(end, OFlags::NONBLOCK).unwrap());
+        let mut writes = File::from(writes);
+        while writes.write(&[b' '; PAGE]).is_ok() {}
+        (Audit::into_file(Path::new("log"), writes, false), reads.into())
+    }
+
+    /// What a pipe takes in part.
+    const PAGE: usize = 4096;
+
+    /// What was written.
+    pub(crate) fn all(reads: &mut File) -> String {
+        let mut text = Vec::new();
+        assert_eq!(reads.read_to_end(&mut text).unwrap_err().kind(), ErrorKind::WouldBlock);
+        String::from_utf8(text).unwrap()
+    }
+
+    fn line<'a>(key: &'a str, comm: &'a str) -> Line<'a> {
+        Line::new("use", key, Peer { pid: 1, uid: 2, gid: 3 }, comm)
+    }
+
+    #[test]
+    fn uses_that_cannot_be_written_are_told_once_they_can_be() {
+        let (audit, mut reads) = full();
+        let one = Counts { done: 1, ..Counts::default() };
+        for key in ["a", "b", "a"] {
+            audit.end(line(key, ""), one);
+        }
+        assert!(audit.few(line("c", "")), "it was tried");
+        audit.flush();
+        assert!(audit.has_unwritten());
+        all(&mut reads);
+        audit.flush();
+        audit.few(line("d", ""));
+        let told = all(&mut reads);
+        let told: Vec<serde_json::Value> = told.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let uses: Vec<_> = told[..2].iter().map(|line| (line["key"].as_str().unwrap(), line["counts"]["done"].as_u64())).collect();
+        assert_eq!(uses, [("a", Some(2)), ("b", Some(1))]);
+        assert_eq!((told.len(), told[2]["unsaid"].as_u64()), (3, Some(1)));
+        assert!(!audit.has_unwritten());
+    }
+
+    #[test]
+    fn a_line_that_is_cut_takes_no_other_with_it() {
+        let (audit, mut reads) = full();
+        reads.read_exact(&mut [0; PAGE]).unwrap();
+        assert!(!audit.write(&line("a", &"x".repeat(PAGE + 1000))));
+        let cut = all(&mut reads);
+        assert!(audit.write(&line("b", "")) && audit.write(&line("c", "")));
+        let told = cut + &all(&mut reads);
+        let keys: Vec<_> =
+            told.lines().map(|line| serde_json::from_str(line).map(|line: serde_json::Value| line["key"].clone()).ok()).collect();
+        assert_eq!(keys, [None, Some("b".into()), Some("c".into())]);
+    }
+
+    #[test]
+    fn a_log_that_ends_in_the_midst_of_a_line_is_known() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log");
+        for (text, wanted) in [("", "{}\n"), ("{}\n", "{}\n{}\n"), ("{}\n{\"t", "{}\n{\"t\n{}\n")] {
+            std::fs::write(&path, text).unwrap();
+            let audit = Audit::open(&path).unwrap();
+            lock(&audit.log).append(b"{}".to_vec()).unwrap();
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), wanted);
+        }
     }
 }

@@ -115,10 +115,13 @@ impl KeySession {
         }
     }
 
-    /// Writes what was counted to the audit log, and counts anew.
+    /// Writes what was counted to the audit log, and counts anew, or on where it cannot be written.
     pub(crate) fn tell(&self) {
-        if let Some(counts) = self.counted() {
-            self.audit.write(&Line { counts: Some(counts), ..self.line("use") });
+        if let Some(counts) = self.counted()
+            && !self.audit.write(&Line { counts: Some(counts), ..self.line("use") })
+        {
+            let Counts { done, failed, over_rate, not_allowed } = counts;
+            self.counts.iter().zip([done, failed, over_rate, not_allowed]).for_each(|(count, more)| _ = count.fetch_add(more, Relaxed));
         }
     }
 
@@ -334,4 +337,35 @@ pub(crate) fn reference(params: &SessionParams) -> Option<&KeyReference> {
 /// The error of a broker without a vault.
 pub(crate) fn no_vault(name: &str) -> Error {
     key_error(name, "this broker keeps no keys; start it with `bywash serve --keys DIR`")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::audit::tests::{all, full};
+
+    #[test]
+    fn uses_are_counted_until_they_are_told() {
+        let (audit, mut reads) = full();
+        let session = KeySession {
+            name: "key".into(),
+            fingerprint: String::new(),
+            algorithm: Algorithm::EcdsaP256Sign,
+            peer: own_peer(),
+            group: None,
+            comm: String::new(),
+            gate: Arc::new(Gate::new(KeyPolicy::default())),
+            audit: Arc::new(audit),
+            counts: Default::default(),
+        };
+        for done in [true, false] {
+            session.note(done);
+            session.tell();
+        }
+        all(&mut reads);
+        session.note(true);
+        session.tell();
+        let told = all(&mut reads);
+        assert!(told.contains(r#""done":2,"failed":1"#) && told.lines().count() == 1, "{told}");
+    }
 }
