@@ -16,6 +16,8 @@ use crate::seal::Sealed;
 const RECORD_MAX: usize = 256 << 10;
 /// How files end that are not written to their end.
 const UNFINISHED: &str = "new";
+/// How what we write begins: a key's file and the seal.
+const BEGINNINGS: [&[u8]; 2] = [b"{\n  \"format\":", b"{\n  \"kdf\":"];
 
 /// Bytes that stand in JSON as base64, wiped when dropped.
 #[derive(Clone)]
@@ -147,7 +149,8 @@ impl Folder {
         let entries = std::fs::read_dir(&self.path).map_err(|error| failed("list", &self.path, &error))?;
         let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
         let ends = |path: &Path, wanted: &str| path.extension().is_some_and(|end| end == wanted);
-        for path in paths.iter().filter(|path| ends(path, UNFINISHED)) {
+        // Of ours alone: this may be somebody's folder of other keys, named by mistake.
+        for path in paths.iter().filter(|path| ends(path, UNFINISHED) && is_ours(path)) {
             std::fs::remove_file(path).map_err(|error| failed("remove", path, &error))?;
         }
         paths.retain(|path| ends(path, "key"));
@@ -220,6 +223,11 @@ pub(crate) fn read_own(path: &Path, forbidden: u32, why: &str) -> Result<Zeroizi
         });
     }
     Ok(text)
+}
+
+/// Whether a file begins as we write them, as far as it is there. One that is too short to tell has nothing of a key.
+fn is_ours(path: &Path) -> bool {
+    read_own(path, 0o077, "").is_ok_and(|text| BEGINNINGS.iter().any(|beginning| text.starts_with(beginning)))
 }
 
 /// Refuses what belongs to another user, or has one of these mode bits.

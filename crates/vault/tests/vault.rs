@@ -362,10 +362,14 @@ fn what_is_no_plain_file_of_ours_is_not_read_and_leftovers_go() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path().join("keys");
     Vault::open(&at, Some(b"passphrase")).unwrap().generate("web", KeyAlgorithm::P256, KeyPolicy::default()).unwrap();
-    std::fs::write(at.join("web.new"), "half a key").unwrap();
-    drop(Vault::open(&at, Some(b"passphrase")).unwrap());
-    assert!(!at.join("web.new").exists(), "what a crash left");
     let mode = |path: &Path, mode| std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    for whole in ["web.key", "seal.json"] {
+        let text = std::fs::read(at.join(whole)).unwrap();
+        std::fs::write(at.join("web.new"), &text[..text.len() / 2]).unwrap();
+        mode(&at.join("web.new"), 0o600);
+        drop(Vault::open(&at, Some(b"passphrase")).unwrap());
+        assert!(!at.join("web.new").exists(), "what a crash left of {whole}");
+    }
     mode(&at.join("seal.json"), 0o622);
     assert!(text(&Vault::open(&at, Some(b"passphrase")).unwrap_err()).contains("seal.json: others may write it"));
     mode(&at.join("seal.json"), 0o600);
@@ -376,6 +380,17 @@ fn what_is_no_plain_file_of_ours_is_not_read_and_leftovers_go() {
     std::fs::write(at.join("web.key"), vec![b' '; 300 << 10]).unwrap();
     mode(&at.join("web.key"), 0o600);
     assert!(text(&Vault::open(&at, Some(b"passphrase")).unwrap_err()).contains("none of ours"), "it is not read to its end");
+}
+
+#[test]
+fn a_folder_of_other_keys_that_is_named_by_mistake_loses_none() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["www.new", "www.key"] {
+        std::fs::write(folder.path().join(name), "-----BEGIN PRIVATE KEY-----\n").unwrap();
+        std::fs::set_permissions(folder.path().join(name), std::fs::Permissions::from_mode(0o600)).unwrap();
+    }
+    assert!(text(&Vault::open(folder.path(), None).unwrap_err()).contains("www.key"));
+    assert!(folder.path().join("www.new").exists(), "a key that is to be used next");
 }
 
 #[test]
