@@ -48,8 +48,12 @@ impl Served {
     }
 
     /// Ends it as an operator does.
-    fn end(mut self) -> String {
-        self.broker.signal("TERM");
+    fn end(self) -> String {
+        self.end_by(&["TERM"])
+    }
+
+    fn end_by(mut self, signals: &[&str]) -> String {
+        signals.iter().for_each(|signal| self.broker.signal(signal));
         let status = self.broker.wait();
         let log = log_of(&mut self.broker);
         assert!(status.success(), "{status}\n{log}");
@@ -292,6 +296,25 @@ fn sigterm_under_load_loses_nothing() {
         let status = load.wait();
         assert!(status.success(), "{status}\n{}", log_of(load));
     }
+}
+
+#[test]
+fn a_closed_terminal_drains_a_broker_but_not_one_under_nohup() {
+    let start = |how: &str| {
+        let folder = tempfile::tempdir().unwrap();
+        let socket = folder.path().join("broker.sock");
+        let serve = [how, env!("CARGO_BIN_EXE_bywash"), "serve", "--socket"];
+        let served = Served { broker: Running::start(Command::new("env").args(serve).arg(&socket)), socket, folder };
+        eventually("the broker answers", || served.ask(&["stats"]).status.success());
+        served
+    };
+    let log = start("--default-signal=HUP").end_by(&["HUP", "HUP"]);
+    assert!(log.contains("broker ended"), "{log}");
+    let served = start("--ignore-signal=HUP");
+    served.broker.signal("HUP");
+    std::thread::sleep(std::time::Duration::from_millis(100));
+    assert!(served.ask(&["stats"]).status.success(), "it serves on");
+    served.end();
 }
 
 #[test]

@@ -6,7 +6,7 @@ mod settings;
 use crate::args::prefer;
 use crate::failure::{Exit, Failure};
 use crate::key::open_vault;
-use crate::{broker_link, terminal};
+use crate::{broker_link, interrupt, terminal};
 use bywash_broker::{Broker, BrokerConfig, BrokerHandle, TenantRule};
 use bywash_manager::{EngineName, Manager, ManagerConfig, ReloadName};
 use bywash_policy::mediator::Prefer;
@@ -14,7 +14,7 @@ use bywash_vault::Vault;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 pub(crate) use settings::Policy;
 use settings::{Engine, Mode, Quotas, Reload, Settings};
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -54,8 +54,8 @@ sheet asks for less, live times are the processor's, and only `bywash simulate` 
 `bywash stats` counts such answers as later than modelled. Who decides goes by what they really
 took, so such an engine is given little.
 
-SIGTERM and SIGINT drain: new requests are refused, old ones are finished; a second one ends at
-once. BYWASH_LOG=debug logs more.")]
+SIGTERM, SIGINT and SIGHUP drain: new requests are refused, old ones are finished; a second one, but
+for SIGHUP, ends at once. Settings are read at the start alone. BYWASH_LOG=debug logs more.")]
 pub(crate) struct Args {
     /// Where clients connect [default: $BYWASH_SOCKET, else the system's or the session's]
     #[arg(long, value_name = "PATH")]
@@ -255,13 +255,18 @@ fn raise_descriptors() {
 fn watch_signals(handle: BrokerHandle) -> Result<(), Failure> {
     let failed = |error: std::io::Error| Failure::failed(format!("cannot watch for signals: {error}; see ulimit -n"));
     let mut signals = Signals::new([SIGTERM, SIGINT]).map_err(failed)?;
+    // That of a closed terminal; whoever asks by it for the settings to be read again has the broker end, and not in the midst of requests. Not under nohup.
+    if !interrupt::ignored()(SIGHUP) {
+        signals.add_signal(SIGHUP).map_err(failed)?;
+    }
     let watch = move || {
         let mut arrived = signals.forever();
         if arrived.next().is_some() {
             tracing::info!("draining; another signal ends at once");
             handle.shutdown();
         }
-        if arrived.next().is_some() {
+        // A terminal that closes may say so twice: its shell's word and the kernel's.
+        if arrived.any(|signal| signal != SIGHUP) {
             std::process::exit(i32::from(Exit::Failed as u8));
         }
     };
