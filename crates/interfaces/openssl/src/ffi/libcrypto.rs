@@ -1,7 +1,8 @@
 //! Public functions of libcrypto, as the manual pages of OpenSSL 3.0 describe them. Used in a private library context only
 //! (see [`delegate`](crate::delegate)).
 //!
-//! The module is linked to no libcrypto: it calls the one that has loaded it, OpenSSL 3's or 4's, and a process may have both.
+//! The module is linked to no libcrypto: it calls the one that has loaded it, OpenSSL 3's or 4's, in a process with both the one that was first. The other is
+//! served as well, since nothing of it is handed on; it alone has no jobs to suspend.
 #![allow(
     missing_docs,
     non_snake_case,
@@ -135,7 +136,7 @@ static FUNCTIONS: OnceBox<Functions> = OnceBox::new();
 /// Libcrypto where it is in no other's scope, or the program has one of its own and exports nothing of it.
 const LIBRARIES: [&CStr; 2] = [c"libcrypto.so.3", c"libcrypto.so.4"];
 
-/// Finds libcrypto's functions, in the library which has this one of its own, once for the process. Whether they are there.
+/// Finds libcrypto's functions, in the library that `core`, one of its own, is in: once for the process. Whether they are there.
 pub fn attach(core: *const c_void) -> bool {
     FUNCTIONS.get().is_some() || find(core).is_some_and(|functions| FUNCTIONS.set(Box::new(functions)).is_ok() || FUNCTIONS.get().is_some())
 }
