@@ -5,6 +5,7 @@ use crate::terminal::say;
 use crate::texts;
 use bywash_core::{Algorithm, CostSheet, DeviceSheet};
 use bywash_manager::calibrate::{BUDGET, default_cache, load_or_measure_with};
+use bywash_policy::Lanes;
 use bywash_sim::Machine;
 use bywash_sim::machine::CircuitCost;
 use std::path::Path;
@@ -76,6 +77,12 @@ pub(crate) fn processor(name: &str, cards: &[Card]) -> Result<CostSheet, Failure
     let (sheet, notes) = load_or_measure_with(&computed, default_cache().as_deref(), &**engine, BUDGET);
     notes.iter().for_each(|note| say!("bywash: {note}"));
     Ok(sheet)
+}
+
+/// How many operations gain from going together on the engine of a sheet: as many as the sheet has a time of a batch for, and `otherwise` where it has none.
+pub(crate) fn together(costs: &CostSheet, otherwise: usize) -> Lanes {
+    let most = |algorithm: Algorithm| Some(costs.curve(algorithm)?.batch.last()?.0 as usize);
+    Lanes::by(|algorithm, _| most(algorithm).unwrap_or(otherwise))
 }
 
 #[cfg(test)]

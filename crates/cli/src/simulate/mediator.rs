@@ -1,8 +1,8 @@
 //! A GPU, or any other engine that has a cost sheet, beside a processor: the mediator, placement, and each engine alone.
 
-use super::Args;
 use super::recorded;
 use super::text::{aligned, seconds, short};
+use super::{Args, cards};
 use crate::failure::{Exit, Failure};
 use crate::shell::print;
 use crate::terminal::{bytes, thousands};
@@ -10,7 +10,7 @@ use crate::texts;
 use bywash_core::sheets::{GPUS, Gpu};
 use bywash_core::{Algorithm, CostSheet, Direction, Time};
 use bywash_policy::mediator::{Mediator, Prefer, Setting};
-use bywash_policy::{EngineInfo, EngineSet, Fifo, Lanes, Placement, Policy};
+use bywash_policy::{EngineInfo, EngineSet, Fifo, Placement, Policy};
 use bywash_sim::asked::{Asked, When};
 use bywash_sim::replay::{Arrival, Outcome, Pace, Work, run_at_pace};
 use serde_json::{Value, json};
@@ -142,7 +142,7 @@ struct Beside {
 
 /// The processor's sheet and the engine's: of a GPU that comes along, or of a file and of `--cpu`.
 fn sheets(args: &Args, name: &str) -> Result<Beside, Failure> {
-    let named = args.cpu.as_deref().map(|file| super::cards::processor(file, &[])).transpose()?;
+    let named = args.cpu.as_deref().map(|file| cards::processor(file, &[])).transpose()?;
     let path = Path::new(name);
     if let (true, Some(processor)) = (path.exists(), &named) {
         let sheet = CostSheet::from_toml(&texts::whole(path)?, name)?;
@@ -157,9 +157,11 @@ fn sheets(args: &Args, name: &str) -> Result<Beside, Failure> {
     Ok(Beside { processor: named.unwrap_or(processor), sheet, kind: "GPU" })
 }
 
+/// As a manager has them. The lanes of a card that work independently are its workers, and those that fill up together one: a GPU is one, whatever its launches hold.
 fn engines(processor: CostSheet, sheet: CostSheet) -> Vec<EngineInfo> {
-    let lanes = Lanes::same(sheet.batch_max);
-    vec![EngineInfo { workers: processor.lanes, lanes: Lanes::same(1), costs: processor }, EngineInfo { workers: 1, lanes, costs: sheet }]
+    let of = |workers: usize, otherwise: usize, costs: CostSheet| EngineInfo { workers, lanes: cards::together(&costs, otherwise), costs };
+    let (independent, most) = (sheet.lanes / sheet.batch_max, sheet.batch_max);
+    vec![of(processor.lanes, 1, processor), of(independent.max(1), most, sheet)]
 }
 
 fn arrivals(engines: &[EngineInfo], sizes: &[u64], rate: f64, count: usize) -> Vec<Arrival> {
@@ -270,5 +272,44 @@ impl Way {
         };
         let (done, mean) = (over_better(|way| way.done_s), over_better(|way| way.mean_s));
         format!("  the mediator is done in {done:.2} of the {whose}'s time, and who asks waits {mean:.2} times as long{preferred}\n")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What each way takes for so many signatures that are asked for at once, in the order of the table.
+    fn done_s(processor: &str, card: &str) -> [f64; 4] {
+        let curve = "[algorithms.\"RSA-2048 private\"]\npoints = [[0, 1000000.0]]\n";
+        let sheet = |head: &str, more: &str| CostSheet::from_toml(&format!("{head}\n{curve}{more}"), "test").unwrap();
+        let engines = engines(sheet("engine = \"cpu\"\nlanes = 2\nbatch_max = 8", processor), sheet(card, ""));
+        let asked = |client: u32| Asked {
+            when: When::At(Time::ZERO),
+            client,
+            session: 0,
+            algorithm: Algorithm::Rsa2048Private,
+            direction: Direction::Compute,
+            bytes: 256,
+        };
+        let arrivals: Vec<Arrival> = (0..320).map(|client| Arrival { asked: asked(client), engines: EngineSet(0b11) }).collect();
+        let ways = ways(&arrivals, &engines, Setting::default(), "engine");
+        std::array::from_fn(|way| ways[way].done_s)
+    }
+
+    #[test]
+    fn lanes_that_work_independently_do_so() {
+        let card = |lanes: &str| done_s("", &format!("engine = \"card\"\n{lanes}"))[1];
+        assert_eq!(["", "lanes = 32", "lanes = 32\nbatch_max = 32"].map(card), [0.32, 0.01, 0.011], "of a launch the first alone");
+        assert_eq!(card("lanes = 1\nbatch_max = 32"), 0.32, "a launch of one lane gains nothing but its hand-over");
+    }
+
+    #[test]
+    fn a_processor_computes_in_its_lanes_as_its_sheet_says() {
+        let processor = |batch: &str| done_s(batch, "engine = \"card\"\nlanes = 2");
+        assert_eq!(processor("")[0], 0.16);
+        let [alone, card, placement, mediator] = processor("batch = [[8, 1000000.0]]\n");
+        assert_eq!((alone, card), (0.021, 0.16), "a first one of each worker alone");
+        assert!(placement <= alone && mediator <= alone, "{placement} {mediator}");
     }
 }

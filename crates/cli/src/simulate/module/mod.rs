@@ -7,6 +7,7 @@ mod recorded;
 mod report;
 mod text;
 
+use super::cards::together;
 use super::text::seconds;
 use crate::failure::{Exit, Failure};
 use crate::serve;
@@ -16,7 +17,7 @@ use crate::texts;
 use bywash_broker::TenantRule;
 use bywash_core::{Algorithm, CostSheet};
 use bywash_manager::{EngineName, PolicyKind};
-use bywash_policy::{EngineInfo, Lanes, by_name};
+use bywash_policy::{EngineInfo, by_name};
 use bywash_sim::module::{Traffic, run as simulate};
 use report::{Report, Tenants};
 use std::path::{Path, PathBuf};
@@ -116,11 +117,7 @@ fn module(name: &str) -> Result<Module, Failure> {
         let sheet = found.iter().find_map(|engine| engine.cost_sheet());
         sheet.ok_or_else(|| Failure::config(format!("--module {name}: no cost sheet; write one as `bywash engines` shows them")))?
     };
-    let together = |algorithm: Algorithm| {
-        let most = costs.algorithms.get(algorithm.name()).and_then(|curve| curve.batch.last()).map(|&(most, _)| most as usize);
-        most.unwrap_or(costs.batch_max)
-    };
-    let (workers, lanes) = (costs.lanes.max(1), Lanes::by(|algorithm, _| together(algorithm)));
+    let (workers, lanes) = (costs.lanes.max(1), together(&costs, costs.batch_max));
     Ok(Module { name: costs.engine.clone(), info: EngineInfo { workers, lanes, costs } })
 }
 
