@@ -341,6 +341,26 @@ fn a_hold_ends_with_its_holder() {
     }
 }
 
+/// While a holder's request is computed there is nothing to look at again, however short its lease; once it has ended the lease counts, and so does the end of a hold.
+#[test]
+fn nobody_looks_for_a_holder_that_is_served() {
+    for (name, meanwhile) in [("exclusive:lease=1us", Decision::Idle), ("exclusive:lease=1us,hold=5ms", Decision::WaitUntil(Time(5 * MS)))]
+    {
+        let mut policy = parse(name).unwrap().policy(&[EngineInfo { workers: 2, ..engine(0) }]);
+        policy.event(Time(0), Event::Arrived(request(0, &ask(0, 0, 0))));
+        assert_eq!(decide(&mut *policy, Time(0)).1, [RequestId(0)]);
+        policy.event(Time(MS), Event::Arrived(request(1, &ask(MS, 1, 0))));
+        assert_eq!(decide(&mut *policy, Time(MS)).0, meanwhile, "{name}");
+        if meanwhile != Decision::Idle {
+            assert_eq!(decide(&mut *policy, Time(5 * MS)).1, [RequestId(1)], "{name}");
+            continue;
+        }
+        policy.event(Time(9 * MS), Event::Finished { engine: EngineId(0), batch: &[RequestId(0)], service_ns: Some(9 * MS) });
+        assert_eq!(decide(&mut *policy, Time(9 * MS)).0, Decision::WaitUntil(Time(9 * MS + US)), "{name}");
+        assert_eq!(decide(&mut *policy, Time(9 * MS + US)).1, [RequestId(1)], "{name}");
+    }
+}
+
 fn on(engines: u64, id: u64, bytes: u64) -> Request {
     Request { engines: EngineSet(engines), ..request(id, &ask(0, 0, bytes)) }
 }

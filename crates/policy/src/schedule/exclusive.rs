@@ -62,7 +62,8 @@ impl Discipline for Exclusive {
                 return Choice::Serve(owner);
             }
             if module.serves(owner) {
-                return Choice::WaitUntil(lease_ends.max(now + self.lease_ns.max(1)));
+                // Its lease begins with the end of that, which is told.
+                return self.hold_ns.map_or(Choice::Nothing, |hold| Choice::WaitUntil(holder.since + hold));
             }
             if !holder.closed && now < lease_ends {
                 return Choice::WaitUntil(lease_ends);

@@ -120,7 +120,7 @@ pub enum Choice {
     Serve(Owner),
     /// Nobody's before this time, unless something happens.
     WaitUntil(Time),
-    /// Nobody's: nothing waits.
+    /// Nobody's until something happens: nothing waits, or none of it before what is being computed has ended.
     Nothing,
 }
 
