@@ -20,7 +20,7 @@ use std::time::Duration;
 const SHIPPED: [(&str, &str); 2] = [("mixed", include_str!("loads/mixed.toml")), ("processes", include_str!("loads/processes.toml"))];
 /// Of the intervals of programs that ask at random.
 const SEED: u64 = 1;
-/// More requests are refused: a run keeps some 200 bytes of each.
+/// More requests are refused, and more programs, which need not ask for anything: a run keeps some 200 bytes of each.
 const REQUESTS_MAX: u64 = 20_000_000;
 
 #[derive(Debug, Deserialize)]
@@ -126,6 +126,9 @@ fn add(program: &Program, seconds: f64, module: &Module, traffic: &mut Traffic, 
     if program.operations.is_some() == (every_ns > 0) {
         return Err("it needs either `operations`, to wait for its results, or `every`, to ask at intervals".to_owned());
     }
+    if traffic.clients.len() as u64 + u64::from(program.count.get()) > REQUESTS_MAX {
+        return Err(format!("more than {} programs in all", thousands(REQUESTS_MAX)));
+    }
     for _ in 0..program.count.get() {
         let expected = program.operations.map_or_else(|| seconds * 1e9 / every_ns as f64, |operations| f64::from(operations.get()));
         let all = expected + traffic.requests.len() as f64;
@@ -179,5 +182,8 @@ mod tests {
         assert!(error(&format!("{program}algorithm = \"AES-128-CBC\"\n")).contains("either `operations`"));
         assert!(error(&format!("{program}algorithm = \"AES-128-CBC\"\nevery = \"1\"\n")).contains("is no time"));
         assert!(error(&format!("{program}algorithm = \"AES-128-CBC\"\nevery = \"1ns\"\n")).contains("requests in all"));
+        let silent = format!("seconds = 0.0\n{program}algorithm = \"AES-128-CBC\"\nevery = \"1s\"\n");
+        assert!(error(&format!("{silent}count = 4294967295\n")).contains("more than 20,000,000 programs in all"));
+        assert!(error(&format!("{silent}count = 2\n")).contains("ask for nothing"));
     }
 }
