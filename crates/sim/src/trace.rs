@@ -63,11 +63,13 @@ impl Trace {
         columns.map(|((&arrival, &bytes), &circuit)| Request { arrival, circuit: Circuit(circuit), bytes })
     }
 
-    /// A part of it, by the places of its requests.
+    /// A part of it, by the places of its requests, as a trace that begins with the first of them: what was before may be long ago, and stretched longer still.
     #[must_use]
     pub fn part(&self, places: std::ops::Range<usize>) -> Self {
+        let arrivals = &self.arrivals[places.clone()];
+        let begin = arrivals.first().copied().unwrap_or(0.0);
         Self {
-            arrivals: self.arrivals[places.clone()].to_vec(),
+            arrivals: arrivals.iter().map(|arrival| arrival - begin).collect(),
             bytes: self.bytes[places.clone()].to_vec(),
             circuits: self.circuits[places].to_vec(),
         }
@@ -81,5 +83,20 @@ impl Trace {
     /// The factor by which times are to be stretched so that requests come at this mean rate; 1 for a trace that has no span.
     pub fn stretch_to(&self, requests_per_second: f64) -> f64 {
         if self.span() > 0.0 { self.len() as f64 / self.span() / requests_per_second } else { 1.0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_begins_with_its_first_request() {
+        const YEARS: f64 = 30.0 * 365.0 * 86_400.0;
+        let mut trace = Trace::default();
+        [0.0, 1.0, YEARS, YEARS + 0.5].iter().for_each(|&arrival| trace.push(Request { arrival, circuit: Circuit(0), bytes: 1 }));
+        let part = trace.part(2..4);
+        assert_eq!(part.iter().map(|request| request.arrival_ns(50.0)).collect::<Vec<_>>(), [0, 25_000_000_000]);
+        assert_eq!((part.span(), trace.part(4..4).len()), (0.5, 0));
     }
 }
